@@ -33,10 +33,8 @@
 static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
                                 SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
-/* Time for the supervisor to repeat UNLOCK, to connect, to get the answer to the last UNLOCK, and
- * some reserve. */
-static const int64_t RELEASE_TIMEOUT_NS =
-    (RELEASE_FOR_MS + (int64_t)3 * RELEASE_TIMEOUT_MS) * NS_PER_MS;
+/* Time for the supervisor to connect, to get the answer to UNLOCK, and some reserve. */
+static const int64_t RELEASE_TIMEOUT_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
 
 struct parent {
     struct supervisor_plan plan;
@@ -47,8 +45,6 @@ struct parent {
     bool ended;             /* the command has ended */
     struct ipc_message how; /* if it has ended: the exit code or signal */
     int64_t over_ns;        /* if it has ended: when the lock must be released */
-    bool interrupted;       /* if it has ended: by ^C on the terminal, which only it got */
-    bool hurried;           /* if it has ended: a signal asked to end, so leave the release */
     int signals;            /* signalfd of the forwarded signals */
     int timer;
     struct foreground terminal;
@@ -192,20 +188,10 @@ static void stop_like_command(struct parent *parent, int signal)
     kill(-parent->command, SIGCONT);
 }
 
-static bool asks_to_end(int number)
-{
-    return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
-}
-
-/* Passes signals on to the command. After it has ended, they can end the wait for the release. */
 static void forward_signals(struct parent *parent)
 {
     struct signalfd_siginfo info;
     while (read(parent->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (parent->ended) {
-            parent->hurried = parent->hurried || asks_to_end((int)info.ssi_signo);
-            continue;
-        }
         /* The shell's "fg" has made this process group the foreground. */
         if (info.ssi_signo == SIGCONT)
             foreground_lend(&parent->terminal, parent->command);
@@ -232,6 +218,7 @@ static int finish(struct parent *parent, const char *text)
 {
     char name[REPORT_NAME];
     const struct ipc_message *how = &parent->how;
+    bool interrupted = parent->terminal.lent && how->by_signal && how->value == SIGINT;
     foreground_take_back(&parent->terminal, how->by_signal);
     /* The supervisor has no work left. SIGKILL ends it even if it is stopped. */
     kill(parent->supervisor, SIGKILL);
@@ -243,7 +230,7 @@ static int finish(struct parent *parent, const char *text)
         report_message("%s: %s", report_name(parent->plan.lock->resource, name), text);
     if (how->lost)
         return EXIT_LOST;
-    if (parent->interrupted)
+    if (interrupted)
         pass_on_interrupt();
     return how->by_signal ? EXIT_SIGNAL + how->value : how->value;
 }
@@ -316,9 +303,6 @@ static int read_message(struct parent *parent)
     case IPC_ENDED:
         parent->ended = true;
         parent->how = message;
-        parent->interrupted = parent->terminal.lent && message.by_signal && message.value == SIGINT;
-        /* So that ^C reaches this process while it waits for the release. */
-        foreground_take_back(&parent->terminal, message.by_signal);
         parent->over_ns = clock_boottime_ns() + RELEASE_TIMEOUT_NS;
         return RUNNING;
     case IPC_OVER:
@@ -356,7 +340,7 @@ static int run_loop(struct parent *parent)
         int code = read_message(parent);
         if (code != RUNNING)
             return code;
-        if (parent->ended && (parent->hurried || clock_boottime_ns() >= parent->over_ns))
+        if (parent->ended && clock_boottime_ns() >= parent->over_ns)
             return finish_without_release(parent);
     }
 }

@@ -30,7 +30,6 @@ enum {
     GROUP_CHECK_SHARE = 20,     /* the checks take at most 1/20 of one processor */
     GROUP_CHECK_IDLE_MS = 1000, /* additional interval while no child ends */
     PARENT_CHECK_MS = 20,       /* interval between attempts to continue the parent */
-    RELEASE_PAUSE_MS = 100,     /* between attempts to release the lock */
 };
 
 struct supervisor {
@@ -196,42 +195,14 @@ static enum redlock_status release(struct supervisor *supervisor, struct redlock
     enum redlock_status status = REDLOCK_UNREACHABLE;
     if (prepare_connection(supervisor))
         status = redlock_release(plan->redlock, lock);
+    /* A reload that changes the users ends the connection. Present the secret again. */
+    if (status == REDLOCK_DENIED && !redlock_is_connected(plan->redlock) &&
+        prepare_connection(supervisor))
+        status = redlock_release(plan->redlock, lock);
     if (status != REDLOCK_UNREACHABLE || !supervisor->lookup.needed)
         return status;
     (void)redlock_set_url(plan->redlock, plan->options->url);
     return redlock_release(plan->redlock, lock);
-}
-
-/* Whether another UNLOCK can succeed: the daemon is away or stopping, or has reached a limit. */
-static bool can_release_later(enum redlock_status status)
-{
-    return status == REDLOCK_UNREACHABLE || status == REDLOCK_BROKEN || status == REDLOCK_TIMEOUT ||
-           status == REDLOCK_SHUTDOWN || status == REDLOCK_LIMIT;
-}
-
-/* Repeats UNLOCK for RELEASE_FOR_MS, so that a restart of the daemon does not leave the lock. GONE
- * is a success after an UNLOCK whose outcome is unknown, and after the deadline. */
-static enum redlock_status release_patiently(struct supervisor *supervisor,
-                                             struct redlock_lock *lock)
-{
-    const struct timespec pause = {.tv_nsec = RELEASE_PAUSE_MS * NS_PER_MS};
-    const int64_t deadline_ns = supervisor->lease.deadline_ns;
-    const int64_t until_ns = min(clock_boottime_ns() + RELEASE_FOR_MS * NS_PER_MS, deadline_ns);
-    bool unknown = false;
-    for (;;) {
-        enum redlock_status status = release(supervisor, lock);
-        int64_t now_ns = clock_boottime_ns();
-        if (status == REDLOCK_GONE && (unknown || now_ns >= deadline_ns))
-            return REDLOCK_OK;
-        if (!can_release_later(status) || now_ns >= until_ns || lease_is_lost(&supervisor->lease))
-            return status;
-        unknown = unknown || (status != REDLOCK_UNREACHABLE && status != REDLOCK_LIMIT);
-        if (status == REDLOCK_TIMEOUT)
-            redlock_abandon(supervisor->plan->redlock);
-        continue_parent(supervisor);
-        nanosleep(&pause, NULL);
-        lookup_read(&supervisor->lookup);
-    }
 }
 
 /* Reports the end of the command to the parent, releases the lock and exits. The parent does not
@@ -249,7 +220,7 @@ static _Noreturn void release_and_exit(struct supervisor *supervisor)
     continue_parent(supervisor);
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     redlock_set_connect_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
-    enum redlock_status status = release_patiently(supervisor, &lock);
+    enum redlock_status status = release(supervisor, &lock);
     if (status == REDLOCK_GONE && !ended.lost)
         snprintf(over.text, sizeof(over.text),
                  "was no longer held when the command ended: no quorum of masters has it");

@@ -51,10 +51,7 @@ struct shared_deadline {
 /* Half of the range, so that adding a duration does not overflow. */
 #define KILL_NEVER (INT64_MAX / 2)
 
-/* RELEASE_TIMEOUT_MS: time limit for connecting, and for the answer to UNLOCK. RELEASE_FOR_MS: for
- * how long UNLOCK is repeated while the daemon is away. A restart takes at most 2 s until it has
- * ended, and 2 s until it accepts clients. */
-enum { RELEASE_TIMEOUT_MS = 2000, RELEASE_FOR_MS = 5000 };
+enum { RELEASE_TIMEOUT_MS = 2000 };
 
 struct supervisor_plan {
     const struct options *options;

@@ -305,17 +305,30 @@ static bool may_stay(struct session *session)
             engine_client_resources(&session->client, may_lock, &identity->acl));
 }
 
+static void evict_user(struct session *session)
+{
+    evict(session, "DENIED the users of this daemon have changed",
+          "the user was removed or has lost rights that this connection uses");
+}
+
 /* Close the sessions whose user is gone, and those that hold or wait for resources that they may no
- * longer lock. These can be thousands, so the sweep closes them. */
+ * longer lock. These can be thousands, so the sweep closes them, except those with requests: a
+ * BREAK must not be carried out for a user that is gone. */
 bool clients_renew_users(struct clients *clients)
 {
     struct users before;
     struct session *session;
+    struct session *next;
     if (!auth_renew_users(&clients->auth, &before))
         return false;
-    LIST_FOREACH (session, &clients->sessions, entry) {
+    for (session = LIST_FIRST(&clients->sessions); session != NULL; session = next) {
+        next = LIST_NEXT(session, entry);
         if (may_stay(session))
             continue;
+        if (engine_client_requests(&session->client) > 0) {
+            evict_user(session);
+            continue;
+        }
         auth_leave(&clients->auth, &session->identity);
         engine_client_unreachable(&session->client);
         session->evicted = true;
@@ -419,8 +432,7 @@ static void sweep(struct session *session)
 {
     assert(!session->is_deferred);
     if (session->evicted) {
-        evict(session, "DENIED the users of this daemon have changed",
-              "the user was removed or has lost rights that this connection uses");
+        evict_user(session);
         return;
     }
     if (session->state != SESSION_DROPPED)

@@ -196,47 +196,6 @@ TEST(a_daemon_restart_costs_no_lock)
     client_expect(&stage.client, "FREE", "STATUS a");
 }
 
-TEST(a_daemon_that_restarts_when_the_command_ends_releases_the_lock)
-{
-    start(WORDS("--ttl", "30s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
-    wrapper_wait_output(&wrapper, "ready");
-    pid_t command = wrapper_command(&wrapper);
-    client_close(&stage.client);
-    daemon_stop(&stage.daemon);
-    kill(wrapper.pid, SIGTERM);
-    process_wait_gone(command);
-    daemon_start(&stage.daemon, 0);
-    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGTERM);
-    daemon_wait_up(&stage.daemon, 3);
-    daemon_connect(&stage.daemon, &stage.client);
-    client_expect(&stage.client, "FREE", "STATUS a");
-    ck_assert(!wrapper_complained(&wrapper, "redlock: "));
-}
-
-TEST(a_signal_ends_the_wait_for_the_release)
-{
-    start(WORDS("--ttl", "30s", "a", SHELL("echo ready; while :; do sleep 0.01; done")));
-    wrapper_wait_output(&wrapper, "ready");
-    pid_t command = wrapper_command(&wrapper);
-    client_close(&stage.client);
-    daemon_stop(&stage.daemon);
-    kill(command, SIGKILL);
-    process_wait_gone(command);
-    int64_t before_ms = waiting_clock_ms();
-    /* A signal that comes before the parent knows of the end is for the command, which is gone. */
-    struct waiting waiting = waiting_for("redlock run to end");
-    while (process_runs(wrapper.pid)) {
-        kill(wrapper.pid, SIGTERM);
-        waiting_pause(&waiting);
-    }
-    ck_assert_int_eq(wrapper_wait(&wrapper), 128 + SIGKILL);
-    ck_assert_int_lt(waiting_clock_ms() - before_ms, 3000);
-    ck_assert(wrapper_complained(&wrapper, "could not be released; it expires by itself"));
-    daemon_start(&stage.daemon, 0);
-    daemon_wait_up(&stage.daemon, 3);
-    daemon_connect(&stage.daemon, &stage.client);
-}
-
 TEST(a_waiter_reconnects_to_a_restarted_daemon)
 {
     struct grant grant = client_lock(&stage.client, "a", "60s");
