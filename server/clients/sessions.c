@@ -312,8 +312,8 @@ static void evict_user(struct session *session)
 }
 
 /* Close the sessions whose user is gone, and those that hold or wait for resources that they may no
- * longer lock. These can be thousands, so the sweep closes them, except those with requests: a
- * BREAK must not be carried out for a user that is gone. */
+ * longer lock. The sweep closes those without requests, which can be thousands. The others are
+ * closed now, because a request such as BREAK must not be carried out for a user that is gone. */
 bool clients_renew_users(struct clients *clients)
 {
     struct users before;
