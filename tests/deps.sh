@@ -58,9 +58,9 @@ if ! { update &&
 fi
 rm -f "$log"
 
-# Debian starts the service of Redis, but the tests need only the program. RUNLEVEL=1 prevents that only
-# where systemd does not run. A service that was there before stays as it is.
-case "$missing " in
-    *" redis-server "*)
-        [ ! -d /run/systemd/system ] || $sudo systemctl disable --now --quiet redis-server.service ;;
-esac
+# Debian starts the services of these packages, but the tests need only the programs. RUNLEVEL=1 prevents
+# that only where systemd does not run. A service that was there before stays as it is.
+for each in redis-server/redis-server etcd-server/etcd; do
+    case "$missing " in *" ${each%/*} "*) ;; *) continue ;; esac
+    [ ! -d /run/systemd/system ] || $sudo systemctl disable --now --quiet "${each#*/}.service"
+done
