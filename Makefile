@@ -232,8 +232,10 @@ INSTALLED := $(addprefix $(LIBDIR)/,libredlock.a libredlock.so libredlock.so.$(S
              $(foreach page,$(PAGES),share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page))))
 
 # Programs find the library through the linker's cache. With DESTDIR, the package manager updates
-# the cache later. A user without permission to update the cache gets a hint instead.
-TELL_LINKER = @[ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconfig || \
+# the cache later. A user without permission to update the cache gets a hint instead. After `su`,
+# root's PATH may lack the folder of ldconfig.
+TELL_LINKER = @PATH="$$PATH:/usr/sbin:/sbin"; \
+    [ -n '$(DESTDIR)' ] || ! command -v ldconfig >/dev/null || ldconfig || \
     echo 'The linker cache was not updated: set LD_LIBRARY_PATH=$(LIBDIR)'
 
 install: all
