@@ -45,44 +45,50 @@ static void request_lock(struct contender *contender)
     client_send(&contender->client, "LOCK a 30s WAIT 60s\n");
 }
 
-/* Releases the lock immediately. */
-static void on_grant(struct contender *contender)
+static void count_grant(struct contender *contender)
 {
-    char line[64];
     unsigned wait = granted - contender->granted_before;
-    snprintf(line, sizeof(line), "UNLOCK a %.40s\n", contender->client.line + 3);
     waits[granted++] = wait;
     contender->granted++;
     waited += wait;
     contender->longest = wait > contender->longest ? wait : contender->longest;
-    client_send(&contender->client, line);
 }
 
-static void on_line(struct contender *contender)
+/* Releases the lock immediately. Returns true if the client has finished: when there are enough
+ * grants, the waiters get and release the lock once more, and then nobody has it. */
+static bool on_line(struct contender *contender)
 {
-    const char *line = client_read(&contender->client);
-    if (strncmp(line, "OK ", 3) == 0) {
-        on_grant(contender);
-        return;
+    char line[64];
+    const char *reply = client_read(&contender->client);
+    if (strncmp(reply, "OK ", 3) == 0) {
+        snprintf(line, sizeof(line), "UNLOCK a %.40s\n", reply + 3);
+        if (granted < ACQUISITIONS)
+            count_grant(contender);
+        client_send(&contender->client, line);
+        return false;
     }
-    ck_assert_str_eq(line, "OK");
-    request_lock(contender);
+    ck_assert_str_eq(reply, "OK");
+    if (granted < ACQUISITIONS)
+        request_lock(contender);
+    return granted == ACQUISITIONS;
 }
 
 static void run(void)
 {
     struct pollfd ready[CLIENTS];
+    unsigned finished = 0;
     granted = 0;
     waited = 0;
-    for (unsigned i = 0; i < CLIENTS; i++)
-        contenders[i].granted_before = contenders[i].longest = contenders[i].granted = 0;
-    for (unsigned i = 0; i < CLIENTS; i++)
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        contenders[i].longest = contenders[i].granted = 0;
+        request_lock(&contenders[i]);
         ready[i] = (struct pollfd){.fd = contenders[i].client.fd, .events = POLLIN};
-    while (granted < ACQUISITIONS) {
+    }
+    while (finished < CLIENTS) {
         ck_assert_int_gt(poll(ready, CLIENTS, WAITING_DEADLINE_MS), 0);
         for (unsigned i = 0; i < CLIENTS; i++)
-            while (granted < ACQUISITIONS && client_has_line(&contenders[i].client))
-                on_line(&contenders[i]);
+            while (client_has_line(&contenders[i].client))
+                finished += on_line(&contenders[i]);
     }
 }
 
@@ -99,7 +105,7 @@ static unsigned count_near(struct client *client)
     return count;
 }
 
-/* No lock is released meanwhile, so the daemons have nothing to do. */
+/* No client waits meanwhile, so the daemons have nothing to do. */
 static void rest_until_near(struct client *client)
 {
     struct waiting waiting = waiting_for("fast heartbeats of three masters");
@@ -168,10 +174,8 @@ TEST(two_daemons_share_a_lock_fairly)
                        &(struct daemon_plan){.name = "second", .other_host = true});
     for (unsigned i = 0; i < 5; i++)
         monitor_open(&monitors[i], &stage.masters[i]);
-    for (unsigned i = 0; i < CLIENTS; i++) {
+    for (unsigned i = 0; i < CLIENTS; i++)
         daemon_connect(i < EACH ? &stage.daemon : &second, &contenders[i].client);
-        request_lock(&contenders[i]);
-    }
     daemon_connect(&second, &second_client);
     do {
         ck_assert_uint_lt(attempts++, ATTEMPTS);
