@@ -616,7 +616,7 @@ class Connecting:
 
                 # With some replies it is lost when the TTL is over, after an extension has failed.
                 at_once = reply == "GONE" or reply.startswith("LOST")
-                ttl_ms = 60000 if at_once else 6000 if reply == "" else 3000
+                ttl_ms = 60000 if at_once else 6000
 
                 def script(words):
                     if words[0] == "LOCK":
