@@ -269,8 +269,9 @@ static void lose(struct supervisor *supervisor, const char *why, int64_t now_ns)
 }
 
 /* The masters no longer have the lock. Sends no signal: kill_if_due() kills at once. */
-static void lose_gone(struct supervisor *supervisor, const char *why, int64_t now_ns)
+static void lose_gone(struct supervisor *supervisor, int64_t now_ns)
 {
+    static const char why[] = "it was released or broken, or it has expired";
     if (!lease_is_lost(&supervisor->lease))
         send_lost(supervisor, why);
     lease_on_gone(&supervisor->lease, why, now_ns);
@@ -286,7 +287,7 @@ static void on_extend_answer(struct supervisor *supervisor, const struct redlock
         lease_on_extended(&supervisor->lease, event->lock.deadline_ns);
         places_worked(&supervisor->lookup.places);
     } else if (event->status == REDLOCK_GONE) {
-        lose_gone(supervisor, "it was released or has expired", now_ns);
+        lose_gone(supervisor, now_ns);
     } else {
         lease_on_failed(&supervisor->lease, redlock_error(supervisor->plan->redlock), now_ns);
     }
@@ -295,19 +296,32 @@ static void on_extend_answer(struct supervisor *supervisor, const struct redlock
         redlock_abandon(supervisor->plan->redlock);
 }
 
+/* Explains the reason of a LOST line. */
+static const char *explain_loss(const char *reason)
+{
+    static const char *const reasons[][2] = {
+        {"noquorum", "too few masters could vote"},
+        {"late", "the masters answered too late"},
+        {"limit", "it was held for as long as the daemon allows (max_hold)"},
+        {"overdue", "the daemon was stopped or too busy"},
+    };
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (strcmp(reason, reasons[i][0]) == 0)
+            return reasons[i][1];
+    return reason;
+}
+
 static void on_lost(struct supervisor *supervisor, const struct redlock_event *event,
                     int64_t now_ns)
 {
-    char why[96];
     /* The daemon shuts down, but the lock is not lost yet: another daemon can extend it, and so can
      * this daemon after a restart. */
     if (strcmp(event->reason, "shutdown") == 0)
         return;
-    snprintf(why, sizeof(why), "the daemon could not extend it: %s", event->reason);
     if (strcmp(event->reason, "gone") == 0)
-        lose_gone(supervisor, why, now_ns);
+        lose_gone(supervisor, now_ns);
     else
-        lose(supervisor, why, now_ns);
+        lose(supervisor, explain_loss(event->reason), now_ns);
 }
 
 static void read_events(struct supervisor *supervisor)

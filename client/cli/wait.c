@@ -18,7 +18,7 @@
 #include "protocol/units.h"
 
 enum {
-    PROBE_INTERVAL_S = 10, /* interval of requests that only show that the daemon is alive */
+    QUERY_INTERVAL_S = 10,
     SHOWN_MAX = 512,
     MESSAGE_MAX = 1024,
 };
@@ -32,14 +32,17 @@ struct wait {
     int64_t started_ns;
     int64_t ends_ns;  /* end of the wait; INT64_MAX: never */
     int64_t place_ns; /* when to ask for the place in the queue */
+    int64_t query_ns; /* when to ask whether enough masters can vote */
     uint64_t acquire; /* id of the LOCK under way; 0: none, start one at retry_ns */
     uint64_t place;   /* id of the place request under way; 0: none */
+    uint64_t query;   /* id of the query under way; 0: none */
     int64_t retry_ns;
-    bool served;        /* the daemon has answered PING on this connection or the last one */
-    bool away_reported; /* the user knows that the daemon is away; reset when it is back */
-    bool nested;        /* an enclosing `redlock run` has the same name; reset by the warning */
-    bool has_terminal;  /* standard error is a terminal that can show the wait */
-    bool line_shown;    /* the terminal shows a line that must be removed */
+    bool served;          /* the daemon has answered PING on this connection or the last one */
+    bool away_reported;   /* the user knows that the daemon is away; reset when it is back */
+    bool quorum_reported; /* the user knows that too few masters can vote; reset when enough can */
+    bool nested;          /* an enclosing `redlock run` has the same name; reset by the warning */
+    bool has_terminal;    /* standard error is a terminal that can show the wait */
+    bool line_shown;      /* the terminal shows a line that must be removed */
 };
 
 /* --- ^Z --- */
@@ -163,7 +166,7 @@ static enum redlock_status start_lock(struct wait *wait)
         .linger = wait->hold,
         .slots = (unsigned)options->slots,
     };
-    wait->place = 0;
+    wait->place = wait->query = 0;
     return redlock_start_acquire(wait->redlock, options->name, wait->ttl_ms, &lock_options,
                                  &wait->acquire);
 }
@@ -181,8 +184,7 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
             report_message("%s; trying again", redlock_error(wait->redlock));
         wait->away_reported = true;
     }
-    wait->acquire = 0;
-    wait->place = 0;
+    wait->acquire = wait->place = wait->query = 0;
     wait->retry_ns = retry_at_ns(now_ns, wait->ends_ns);
     return false;
 }
@@ -211,22 +213,27 @@ static void warn_nested(struct wait *wait)
                    report_name(wait->options->name, name));
 }
 
+static void schedule_questions(struct wait *wait, int64_t now_ns)
+{
+    wait->place_ns = now_ns + NS_PER_S;
+    wait->query_ns = now_ns + (wait->has_terminal ? 1 : QUERY_INTERVAL_S) * NS_PER_S;
+}
+
 /* Leaves the queue, then stops, so that other clients can get the lock meanwhile. */
 static void suspend(struct wait *wait)
 {
     unshow(wait);
+    redlock_cancel(wait->redlock, wait->query);
     redlock_cancel(wait->redlock, wait->place);
     redlock_cancel(wait->redlock, wait->acquire);
-    wait->acquire = 0;
-    wait->place = 0;
+    wait->acquire = wait->place = wait->query = 0;
     stop_now(wait->suspension);
     int64_t now_ns = clock_boottime_ns();
     wait->retry_ns = now_ns;
-    wait->place_ns = now_ns + NS_PER_S;
+    schedule_questions(wait, now_ns);
 }
 
-/* Asks for the place in the queue. On a terminal, does so each second, to show the place. Without a
- * terminal, does so rarely, to detect a dead daemon. */
+/* Asks for the place in the queue: on a terminal each second, to show the place, otherwise once. */
 static void ask_place(struct wait *wait, int64_t now_ns)
 {
     if (wait->acquire == 0 || now_ns < wait->place_ns)
@@ -235,29 +242,62 @@ static void ask_place(struct wait *wait, int64_t now_ns)
         show(wait, 0, now_ns);
     else if (redlock_start_place(wait->redlock, wait->options->name, &wait->place) != REDLOCK_OK)
         wait->place = 0;
-    wait->place_ns = now_ns + (wait->has_terminal ? 1 : PROBE_INTERVAL_S) * NS_PER_S;
+    wait->place_ns = wait->has_terminal ? now_ns + NS_PER_S : INT64_MAX;
+}
+
+/* A waiter gets no reply while too few masters can vote, or while the daemon is stopped. Queries
+ * reveal both. For a semaphore, too, the name itself is enough. */
+static void ask_quorum(struct wait *wait, int64_t now_ns)
+{
+    if (wait->acquire == 0 || now_ns < wait->query_ns)
+        return;
+    if (wait->query == 0 &&
+        redlock_start_query(wait->redlock, wait->options->name, &wait->query) != REDLOCK_OK)
+        wait->query = 0;
+    wait->query_ns = now_ns + QUERY_INTERVAL_S * NS_PER_S;
+}
+
+/* Any answer shows that the daemon is alive, even a denied listing. Without one, the daemon is
+ * stopped, or the connection is lost: gives up the LOCK as well, unless the wait is about to end
+ * anyway. */
+static bool is_alive(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
+{
+    uint64_t acquire = wait->acquire;
+    if (event->status != REDLOCK_TIMEOUT) {
+        wait->away_reported = wait->away_reported && !redlock_is_connected(wait->redlock);
+        return redlock_is_connected(wait->redlock);
+    }
+    if (!is_final(wait, event->status, event->ended, now_ns))
+        redlock_cancel(wait->redlock, acquire);
+    return false;
 }
 
 static void on_place(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
 {
     wait->place = 0;
-    if (event->status == REDLOCK_TIMEOUT) {
-        /* The daemon is stopped, or the connection is lost. Give up the LOCK as well, unless the
-         * wait is about to end anyway. */
-        uint64_t acquire = wait->acquire;
-        if (!is_final(wait, event->status, event->ended, now_ns))
-            redlock_cancel(wait->redlock, acquire);
-    } else if (redlock_is_connected(wait->redlock)) {
-        /* Any answer shows that the daemon is alive, even a denied listing. */
-        wait->away_reported = false;
-        warn_nested(wait);
-        show(wait, event->place, now_ns);
+    if (!is_alive(wait, event, now_ns))
+        return;
+    warn_nested(wait);
+    show(wait, event->place, now_ns);
+}
+
+static void on_query(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
+{
+    char name[REPORT_NAME];
+    wait->query = 0;
+    if (!is_alive(wait, event, now_ns))
+        return;
+    if (event->status == REDLOCK_NOQUORUM && !wait->quorum_reported) {
+        unshow(wait);
+        report_message("%s: %s; still waiting", report_name(wait->options->name, name),
+                       redlock_error(wait->redlock));
     }
+    wait->quorum_reported = event->status == REDLOCK_NOQUORUM;
 }
 
 static void wait_for_events(const struct wait *wait, int64_t now_ns)
 {
-    int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : wait->place_ns;
+    int64_t until_ns = wait->acquire == 0 ? wait->retry_ns : min(wait->place_ns, wait->query_ns);
     int64_t timeout_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 0;
     struct pollfd fds[] = {
         {.fd = redlock_fd(wait->redlock), .events = POLLIN},
@@ -277,6 +317,8 @@ static enum redlock_status wait_loop(struct wait *wait, struct redlock_event *ev
                 continue;
             if (event->id == wait->place && wait->place != 0)
                 on_place(wait, event, now_ns);
+            else if (event->id == wait->query && wait->query != 0)
+                on_query(wait, event, now_ns);
             else if (event->id == wait->acquire && wait->acquire != 0 &&
                      !shorten(wait, event->status, now_ns) &&
                      is_final(wait, event->status, event->ended, now_ns))
@@ -290,6 +332,7 @@ static enum redlock_status wait_loop(struct wait *wait, struct redlock_event *ev
                 return status;
         }
         ask_place(wait, now_ns);
+        ask_quorum(wait, now_ns);
         wait_for_events(wait, now_ns);
     }
 }
@@ -309,9 +352,9 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
         .started_ns = now_ns,
         .ends_ns =
             options->wait_ms == WAIT_FOREVER ? INT64_MAX : now_ns + options->wait_ms * NS_PER_MS,
-        .place_ns = now_ns + NS_PER_S,
         .has_terminal = terminal_is_able(STDERR_FILENO),
     };
+    schedule_questions(&wait, now_ns);
     struct redlock_event event = {.hint_ms = -1};
     /* Do not retry if the daemon is unreachable at the start: the address may be wrong. LIMIT shows
      * that the daemon exists, so retry after that. */

@@ -55,11 +55,7 @@ TEST(without_masters_every_process_is_killed_before_the_deadline)
     int64_t expiry_ms = stop_masters_after_an_extension();
     run_wait_gone_before(pids, STUBBORN_COUNT, expiry_ms);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
-    /* `redlock run` and the daemon give up within two milliseconds of each other, in either
-     * order. */
-    ck_assert(wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote") ||
-              wrapper_complained(&wrapper,
-                                 "redlock: a is lost: the daemon could not extend it: noquorum"));
+    ck_assert(wrapper_complained(&wrapper, "redlock: a is lost: too few masters could vote"));
     stage_continue_masters(&stage, 0, 2);
 }
 
@@ -102,22 +98,6 @@ TEST(the_command_is_signalled_before_it_is_killed)
     stage_continue_masters(&stage, 0, 1);
 }
 
-/* The daemon tells `redlock run` at once that another client has released the lock, and gives the
- * reason "gone". If `redlock run` learned of the release only from the reply to its next EXTEND, it
- * would print a reason without this word. */
-TEST(releasing_the_lock_elsewhere_ends_the_command)
-{
-    char *token;
-    start(WORDS("--ttl", "20s", "a", SHELL("echo $REDLOCK_TOKEN; exec sleep 600")));
-    wrapper_wait_output(&wrapper, "\n");
-    token = sandbox_read(wrapper.output);
-    token[40] = '\0';
-    client_expect(&stage.client, "OK", "UNLOCK a %s", token);
-    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
-    ck_assert(wrapper_complained(&wrapper, "gone"));
-    free(token);
-}
-
 /* Another client may already hold the lock, so `redlock run` sends KILL without a grace period. */
 TEST(a_lock_that_is_gone_allows_no_grace)
 {
@@ -131,10 +111,11 @@ TEST(a_lock_that_is_gone_allows_no_grace)
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     int64_t took_ms = waiting_clock_ms() - before_ms;
     fprintf(stderr, "gone after %lld ms\n", (long long)took_ms);
-    /* With a grace period, it would take most of the minute. */
+    /* With a grace period, it would take most of the minute, and from the reply to its next EXTEND
+     * `redlock run` would learn of the release after 20 s. */
     ck_assert_int_lt(took_ms, 20000);
     ck_assert(!run_any_runs(pids));
-    ck_assert(wrapper_complained(&wrapper, "gone"));
+    ck_assert(wrapper_complained(&wrapper, "it was released or broken"));
     free(output);
 }
 

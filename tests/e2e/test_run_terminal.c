@@ -282,6 +282,19 @@ TEST(a_waiter_shows_its_lock_and_place)
     close_terminal(&terminal);
 }
 
+TEST(a_waiter_without_a_quorum_says_so)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    stage_stop_masters(&terminal.stage, 1, 2);
+    type_line(&terminal, "$run deploy -- echo ra''n");
+    wait_screen(&terminal, "redlock: deploy: too few masters could vote: 1/3 ");
+    wait_screen(&terminal, "waiting for deploy, 1st in line, ");
+    stage_continue_masters(&terminal.stage, 1, 2);
+    wait_screen(&terminal, "ran");
+    close_terminal(&terminal);
+}
+
 /* The number of requests of the connection that has one under way. */
 static long waiter_requests(struct client *client)
 {
