@@ -634,7 +634,8 @@ class Lease(Timed):
             return self.reason, self.text
         extension = self.extension  # another thread may end it meanwhile
         trouble = (extension.trouble if extension is not None else "") or self.trouble
-        reason = "not extended in time" + (f": {trouble}" if trouble else "")
-        if not self.extends:
-            reason = "its time is over"
-        return reason, _protocol.LIMITS.get(self.limit or "", reason)
+        reason = "unextended" if self.extends else "expired"
+        text = _protocol.explain_loss(reason)
+        if self.extends and trouble:
+            text += f": {trouble}"
+        return reason, _protocol.LIMITS.get(self.limit or "", text)

@@ -264,7 +264,7 @@ class Engine(Timed):
             call.on_broken(self, error, now)
         for lease in list(session.holds.values()):
             # The daemon may have seen a clean end, which releases a HOLD at once.
-            self.lose(lease, "the connection has ended", now, ended=not lease.linger)
+            self.lose(lease, "closed", now, ended=not lease.linger)
         session.holds.clear()
         if self.queue:
             self._connect(now)
@@ -388,7 +388,7 @@ class Engine(Timed):
         session.deaf = True
         self._abandon_all(session, Unavailable(f"{self.addresses[session.address]}: {why}"), now)
         for lease in list(session.holds.values()):
-            self.lose(lease, why, now)
+            self.lose(lease, "closed", now, text=why)
 
     def _on_untagged(self, session: Session, words: List[bytes], now: int) -> None:
         if words[0] == b"!" and len(words) >= 5:
@@ -468,8 +468,8 @@ class Engine(Timed):
     def lose(
         self, lease: Lease, reason: str, now: int, ended: bool = False, text: str = ""
     ) -> None:
-        """The lease is lost. ended: another client may have the lock already. text: the reason for
-        people, if it is not that of explain_loss()."""
+        """The lease is lost. reason: see Lost. ended: another client may have the lock already.
+        text: the reason for people, if it is not that of explain_loss()."""
         if lease.state != HELD:
             return
         lease.state, lease.reason = LOST, reason
@@ -570,7 +570,7 @@ class Engine(Timed):
         self.stop_timer(self)
         error = self.closed_error()
         for lease in list(self.leases):
-            self.lose(lease, str(error), now, ended=lease.hold)
+            self.lose(lease, "closed", now, ended=lease.hold, text=str(error))
         sessions = list(self.sessions)
         for session in sessions:
             session.holds.clear()
@@ -592,7 +592,7 @@ class Engine(Timed):
         """In a forked child: the locks and connections belong to the parent."""
         self.closed = self.ended = True
         for lease in self.leases:
-            lease.state, lease.reason, lease.deadline_ns = LOST, "the process has forked", 0
+            lease.state, lease.reason, lease.deadline_ns = LOST, "forked", 0
         for session in self.sessions:
             session.pending, session.holds = {}, {}
         self._fail(self._timers.values(), Unavailable("the process has forked"), 0)

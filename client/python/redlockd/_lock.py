@@ -86,7 +86,7 @@ class LockBase:
             remaining = self.remaining()
             if remaining > 0:
                 return remaining
-            reason = self._why_lost() or "its time is over"
+            reason = self._why_lost() or "expired"
         raise self._lost_error(reason)
 
     def __repr__(self) -> str:
@@ -107,9 +107,9 @@ class LockBase:
         return min([lease.deadline_ns for lease in leases])
 
     def _why_lost(self) -> Optional[str]:
-        """The reason why the lock is not held; None if it is held."""
+        """Why the lock is not held, as in Lost.reason; None if it is held."""
         if self._process != _fork.process_id():
-            return "the process has forked"
+            return "forked"
         if self._reason is None:
             now = now_ns()
             for lease in self._leases:
@@ -117,7 +117,7 @@ class LockBase:
                     self._expire()  # unless it is being extended just now
         if self._reason is not None:
             return self._reason
-        return None if self._leases else "it was never acquired, or has been unlocked"
+        return None if self._leases else "released"
 
     def _lost_error(self, reason: str) -> Lost:
         names = b", ".join(self._options.resources).decode()

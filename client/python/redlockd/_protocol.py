@@ -229,7 +229,7 @@ def failure(words: List[bytes], resource: bytes) -> RedlockError:
     raise Garbled("unknown reply")
 
 
-# Why a lock is lost, by the reason of LOST.
+# Why a lock is lost, by Lost.reason: first the reasons of LOST, then those of this client.
 _LOSSES = {
     "noquorum": "too few masters could vote",
     "late": "the masters answered too late",
@@ -237,6 +237,11 @@ _LOSSES = {
     "limit": "it was held for as long as the daemon allows (max_hold)",
     "overdue": "the daemon was stopped or too busy",
     "shutdown": "the daemon is stopping",
+    "closed": "the connection has ended",
+    "expired": "its time is over",
+    "forked": "the process has forked",
+    "released": "it was never acquired, or has been unlocked",
+    "unextended": "not extended in time",
 }
 
 # The limits at which the daemon does not extend a lock any more, by the reply to EXTEND.

@@ -700,7 +700,7 @@ class Lock(LockBase):
         extended = _Extended()
         ttl_ms = self._ttl_ms(ttl)
         if not leases:
-            raise self._lost_error("another thread has unlocked it")
+            raise self._lost_error("released")  # by another thread
         driver.call(lambda: extended.start(driver.engine, leases, ttl_ms), extended)
         self.check()
         if extended.error is not None:

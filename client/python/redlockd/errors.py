@@ -38,7 +38,8 @@ class NoQuorum(RedlockError):
 class Lost(RedlockError):
     """The lock is lost: stop the work that it protects. Another client may hold the lock.
 
-    reason: why, for example "gone" or "noquorum".
+    reason: one of the codes in the README, for example "gone" or "unextended". The message says it
+    for people.
     """
 
     def __init__(self, resource: str, reason: str, text: Optional[str] = None) -> None:

@@ -27,6 +27,13 @@ def watch(lock, stop):
             return
 
 
+def why_lost(lock):
+    try:
+        lock.check()
+    except Lost as error:
+        return error.reason
+
+
 def report(lock, last_held_ns):
     try:
         lock.check()
@@ -76,6 +83,7 @@ def forked(address, name):
             "remaining": max(lock.remaining(), hold.remaining()),
             "unlocked": lock.unlock() or hold.unlock(),
             "lost": hold.lost.is_set() and not event.is_set(),
+            "reason": why_lost(lock),
         }
         try:
             client.lock(name, ttl=30).acquire()
@@ -145,6 +153,7 @@ async def forked_async(address, name):
                 "held": lock.held or hold.held,
                 "remaining": max(lock.remaining(), hold.remaining()),
                 "lost": hold.lost.is_set(),
+                "reason": why_lost(lock),
             }
             print(json.dumps(facts), flush=True)
             os._exit(0)

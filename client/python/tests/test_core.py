@@ -122,6 +122,7 @@ class Deadlines(EngineCase):
         self.assertEqual((lease.state, attempt.lost), (HELD, []))
         self.advance(1)
         self.assertEqual((lease.state, attempt.lost), (LOST, [lease]))
+        self.assertEqual(lease.reason, "expired")
 
     def test_late_grant_is_confirmed_once(self):
         for reply, granted in (("OK {} 20000 0", True), ("OK {} 0 0", False), ("GONE", False)):
@@ -204,7 +205,8 @@ class Extensions(EngineCase):
                 if verb == "EXTEND":
                     self.reply(session, f"{tag} NOQUORUM 1/3 need=2 a:timeout b:timeout")
         self.assertEqual(attempt.lost, [lease])
-        self.assertIn("a:timeout", lease.reason)
+        self.assertEqual(lease.reason, "unextended")
+        self.assertIn("a:timeout", lease.text)
         self.assertLessEqual(self.now, lease.deadline_ns - 1 * S + 100 * MS)
         self.assertGreater(self.now, lease.deadline_ns - 2 * S)
 
@@ -328,6 +330,7 @@ class Holds(EngineCase):
         self.reply(session, "hello", f"{tag} OK {T2.decode()} 29000 0 -")
         self.assertEqual(attempt.lost, [lease])
         self.assertEqual((lease.deadline_ns, session.state), (deadline_ns, OPEN))
+        self.assertEqual((lease.reason, lease.text), ("closed", "this is no redlockd: hello"))
         other = self.open()
         [[tag, *words]] = self.sent(other)
         self.assertEqual(words[:2], ["LOCK", "other"])
@@ -520,7 +523,7 @@ class Connections(EngineCase):
         self.assertEqual([call.ttl_ms for call in self.engine.queue], [30000])
         self.advance(1 * S)
         self.assertEqual(attempt.lost, [lease])
-        self.assertIn("one: refused", lease.reason)
+        self.assertIn("one: refused", lease.text)
 
     def test_first_connection_is_tried_again_for_the_time_limit_of_a_request(self):
         late, early = Attempt(self, wait=60), Attempt(self, resources="q", wait=2)

@@ -599,6 +599,7 @@ async def fork(test):
     test.assertFalse(facts["held"])
     test.assertEqual(facts["remaining"], 0)
     test.assertTrue(facts["lost"])
+    test.assertEqual(facts["reason"], "forked")
     if test.Client is SyncClient:
         test.assertFalse(facts["unlocked"])
         test.assertFalse(facts["overlap"])
