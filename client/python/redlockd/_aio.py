@@ -16,7 +16,7 @@ from . import _fork
 from ._calls import CLOSED, Acquire, Lease, Outcome, Session
 from ._clock import NS_PER_S, now_ns
 from ._engine import Engine
-from ._lock import Extension, LockBase, was_held
+from ._lock import Extension, LockBase, was_held, why_gone
 from ._protocol import NEVER, LockOptions, lock_options
 from ._sync import CLOSE_S, TICK_S, Settings
 from .errors import Denied, NotAcquired, RedlockError, Unavailable
@@ -94,7 +94,7 @@ class _Driver:
         next_ns = engine.next_ns()
         if next_ns < self._wakes_at_ns:
             self._set_timer(next_ns)
-        if self._idle is not None and not engine.sessions and not self._idle.done():
+        if self._idle is not None and engine.is_idle() and not self._idle.done():
             self._idle.set_result(None)
 
     def _set_timer(self, next_ns: int) -> None:
@@ -242,7 +242,7 @@ class _Driver:
         if self.process != _fork.process_id() or self.engine.closed:
             return
         self.start_close()
-        if self.loop is not None and self.engine.sessions:
+        if self.loop is not None and not self.engine.is_idle():
             self._idle = self.loop.create_future()
             await asyncio.wait([self._idle], timeout=CLOSE_S)
         self.engine.end(now_ns())
@@ -400,7 +400,8 @@ class AsyncLock(LockBase):
         """Releases the lock. True: it was held until now. False: it had ended before.
 
         Raises Unavailable, NoQuorum or Denied if the release is not confirmed; the lock then ends
-        with its TTL at the latest. The release goes on if the task is cancelled.
+        with its TTL at the latest. The release goes on if the task is cancelled. A lock that is
+        lost is released in the background.
         """
         if self._process != _fork.process_id():
             self._take_leases()  # they belong to the parent
@@ -477,10 +478,10 @@ class AsyncLock(LockBase):
                     was_cancelled = True
                 if sys.version_info >= (3, 11):  # another cancellation may have come meanwhile
                     only_ours = task.cancelling() <= self._cancelling
-        deadline_ns = self._deadline_ns()
+        leases, deadline_ns = self._leases, self._deadline_ns()
         try:
             if not await self.unlock() and reason is None and now_ns() < deadline_ns:
-                reason = "gone"  # it had ended before its time
+                reason = why_gone(leases)  # it had ended before its time
         except RedlockError as failure:
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
         if was_cancelled and not only_ours:

@@ -54,6 +54,10 @@ EXTEND_AGAIN_MAX_NS = 500 * NS_PER_MS
 QUIT_NS = 1 * NS_PER_S
 
 
+def _is_unlock(call: Call) -> bool:
+    return isinstance(call, TokenCall) and call.ttl_ms is None
+
+
 class Io(Protocol):
     """What the engine asks of its owner. None of the functions may call the engine."""
 
@@ -146,8 +150,7 @@ class Engine(Timed):
             session = self.current = None  # it drains
         if pin is not None and pin.state == OPEN:
             session = pin
-        is_unlock = isinstance(call, TokenCall) and call.ttl_ms is None
-        if self.ended or (self.closed and not is_unlock):
+        if self.ended or (self.closed and not _is_unlock(call)):
             call.fail(self, self.closed_error(), now)
         elif session is not None and session.state == OPEN:
             self.send(session, call, now)
@@ -280,9 +283,9 @@ class Engine(Timed):
         self._tried.clear()
         self._pause(now)
         denied, self._denied = self._denied, None
-        if denied is not None:
-            self._fail(self.queue, denied, now)
-        error = Unavailable(self._trouble)
+        error = denied or Unavailable(self._trouble)
+        if denied is not None or self.closed:
+            self._fail(self.queue, error, now)
         for call in list(self.queue):
             call.on_unreachable(self, error, now)
 
@@ -508,7 +511,8 @@ class Engine(Timed):
         done: Optional[Callable[[List[Outcome]], None]],
         now: int,
     ) -> None:
-        """Unlocks the leases, whether or not they are lost. done gets the outcome of each."""
+        """Unlocks the leases. done gets the outcome of each. It waits for the daemon only while all
+        of them are held: a program must learn of a loss at once, also while no daemon answers."""
         outcomes: List[Outcome] = []
         asked = len(leases)
 
@@ -518,36 +522,50 @@ class Engine(Timed):
                 done(outcomes)
 
         for lease in leases:
+            self.expire(lease, now)
+        waits = done is not None and all(lease.state == HELD for lease in leases)
+        for lease in leases:
             if lease.state == RELEASED or lease.reason == "gone":
                 lease.state = RELEASED
                 unlocked(Outcome(b"GONE", 0, None), now)
                 continue
+            gives_up_ns = min(now + self.timeout_ns, lease.deadline_ns)
             lease.state, lease.deadline_ns = RELEASED, 0
             lease.on_lost = ignore_loss  # an extension may refer to the lease, until a collection
             self._end_lease(lease, now)
-            self._unlock(lease.resource, lease.token, self.timeout_ns, lease.session, unlocked, now)
+            if waits:
+                self._unlock(
+                    lease.resource, lease.token, gives_up_ns, lease.session, unlocked, now
+                )
+            else:
+                self.unlock_token(lease.resource, lease.token, lease.ttl_ms, lease.session, now)
+                unlocked(Outcome(b"GONE", 0, None), now)
             self.drop_hold(lease, now)
 
     def unlock_token(
         self, resource: bytes, token: bytes, ttl_ms: int, pin: Optional[Session], now: int
     ) -> None:
         """Releases a lock that nobody wants. After its TTL, it is free anyway."""
-        self._unlock(resource, token, ttl_ms * NS_PER_MS, pin, lambda outcome, at: None, now)
+        gives_up_ns = now + ttl_ms * NS_PER_MS
+        self._unlock(resource, token, gives_up_ns, pin, lambda outcome, at: None, now)
 
     def _unlock(
         self,
         resource: bytes,
         token: bytes,
-        within_ns: int,
+        gives_up_ns: int,
         pin: Optional[Session],
         done: Done,
         now: int,
     ) -> None:
         attempt_ns = self.timeout_ns // 2
-        call = TokenCall(resource, token, None, now + within_ns, attempt_ns, pin, done)
-        self.submit(call, now)
+        self.submit(TokenCall(resource, token, None, gives_up_ns, attempt_ns, pin, done), now)
 
     # --- the end ---
+
+    def is_idle(self) -> bool:
+        """Whether a closed engine has nothing more to do."""
+        return not self.sessions and not self.queue
 
     def _fail(self, calls: Iterable[Timed], error: RedlockError, now: int) -> None:
         for call in list(calls):
@@ -564,10 +582,10 @@ class Engine(Timed):
 
     def close(self, now: int, failure: Optional[BaseException] = None) -> None:
         """Ends all sessions cleanly, which releases HOLDs and pending LOCKs. What a pending call has
-        acquired is still released, over a new session if the OK crosses QUIT. Other locks stay on
-        the masters until their TTL ends. failure: the client cannot go on."""
+        acquired is still released, over a new session if the OK crosses QUIT. An UNLOCK that waits
+        for a session is still sent, if an address can be reached. Other locks stay on the masters
+        until their TTL ends. failure: the client cannot go on."""
         self.closed, self.ended, self.failure = True, failure is not None, failure
-        self.stop_timer(self)
         error = self.closed_error()
         for lease in list(self.leases):
             self.lose(lease, "closed", now, ended=lease.hold, text=str(error))
@@ -575,7 +593,8 @@ class Engine(Timed):
         for session in sessions:
             session.holds.clear()
         # Calls in the queue, pending, or in a pause. The greeting of a session has no timer.
-        self._fail(self._timers.values(), error, now)
+        kept = set() if self.ended else set(filter(_is_unlock, self.queue))
+        self._fail([timed for timed in self._timers.values() if timed not in kept], error, now)
         for session in sessions:
             if session.state == OPENING and not self.queue:
                 self._remove(session)
@@ -584,9 +603,9 @@ class Engine(Timed):
                 self._settle(session, now)
 
     def end(self, now: int) -> None:
-        """No session is left, and none follows."""
+        """Nothing is sent any more, as there is nothing to do, or it has taken too long."""
         self.ended = True
-        self._fail(self.queue, self.closed_error(), now)
+        self._fail(self._timers.values(), self.closed_error(), now)
 
     def disown(self) -> None:
         """In a forked child: the locks and connections belong to the parent."""

@@ -201,6 +201,11 @@ class Extension(Failed):
         raise NotImplementedError
 
 
+def why_gone(leases: List[Lease]) -> str:
+    """Why a lock that was held just before its UNLOCK was not held any more."""
+    return next((lease.reason for lease in leases if lease.reason), "gone")
+
+
 def was_held(outcomes: List[Outcome]) -> bool:
     """Whether each UNLOCK has released the lock. Raises the error of an UNLOCK that failed."""
     for outcome in outcomes:

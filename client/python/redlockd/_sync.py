@@ -21,7 +21,7 @@ from ._address import Address, parse_addresses
 from ._calls import CLOSED, Acquire, Failed, Lease, Outcome, Session
 from ._clock import NS_PER_S, now_ns
 from ._engine import Engine
-from ._lock import Extension, LockBase, was_held
+from ._lock import Extension, LockBase, was_held, why_gone
 from ._protocol import NEVER, LockOptions, check_label, check_secret, lock_options, to_ns
 from .errors import Denied, NotAcquired, RedlockError, Unavailable
 
@@ -271,7 +271,7 @@ class _Driver:
                 dirty, self._dirty = self._dirty, []
                 for session in dirty:
                     self._send(session)
-            if self.engine.closed and not self.engine.sessions:
+            if self.engine.closed and self.engine.is_idle():
                 self.engine.end(now_ns())
                 return
             self._asleep = True
@@ -665,7 +665,7 @@ class Lock(LockBase):
         """Releases the lock. True: it was held until now. False: it had ended before.
 
         Raises Unavailable, NoQuorum or Denied if the release is not confirmed; the lock then ends
-        with its TTL at the latest.
+        with its TTL at the latest. A lock that is lost is released in the background.
         """
         leases = self._leases
         try:
@@ -733,7 +733,7 @@ class Lock(LockBase):
             reason = self._why_lost() if leases else None
             deadline_ns = self._deadline_ns()
             if not self._release(leases) and reason is None and now_ns() < deadline_ns:
-                reason = "gone"  # it had ended before its time
+                reason = why_gone(leases)  # it had ended before its time
         except RedlockError as failure:
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
         except BaseException:  # such as KeyboardInterrupt

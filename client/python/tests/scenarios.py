@@ -27,7 +27,7 @@ from redlockd import (
     _clock,
 )
 from redlockd._lock import LockBase
-from support import Cluster, ScriptedDaemon, new_name, until, within
+from support import DEADLINE_S, Cluster, ScriptedDaemon, new_name, until, within
 
 # Longer than any limit of time of these tests: such a lock is not free because its TTL is over.
 LONG = 300
@@ -591,6 +591,27 @@ class Connecting:
         self.assertTrue(await within(lock.unlock()))
         extend, unlock = ["EXTEND", "again", TOKEN, "40000"], ["UNLOCK", "again", TOKEN]
         self.assertEqual(daemon.requests[1:], [extend, extend, unlock, unlock])
+
+    async def test_lost_lock_is_released_in_the_background(self):
+        """The daemon ends the connection of a HOLD, and answers no UNLOCK."""
+        for closes in (False, True):
+            with self.subTest(closes=closes):
+
+                def script(words):
+                    if words[0] == "LOCK":
+                        return f"OK {TOKEN} 60000 0 -"
+                    return ScriptedDaemon.CLOSE if words[0] == "EXTEND" else None
+
+                daemon = ScriptedDaemon(script)
+                self.addCleanup(daemon.close)
+                client = self.client(daemon.address, timeout=10 * DEADLINE_S)
+                lock = await client.lock("a", ttl=60, hold=True).acquire()
+                with self.assertRaises(Lost):
+                    await within(lock.extend())
+                self.assertFalse(await within(lock.unlock()))
+                if closes:
+                    await within(client.close())
+                await until("UNLOCK", lambda: ["UNLOCK", "a", TOKEN] in daemon.requests)
 
     async def test_loss_says_why(self):
         held = "it was held for as long as the daemon allows (max_hold)"

@@ -387,6 +387,75 @@ class Holds(EngineCase):
         self.assertEqual(session.state, QUITTING)
 
 
+class Releases(EngineCase):
+    def test_of_a_lost_lock_tells_at_once(self):
+        """The daemon is away. The program gets Lost, and the key is deleted when it is back."""
+        for flags in ({"hold": True}, {"hold": True, "linger": True}, {"auto_extend": True}, {}):
+            with self.subTest(flags):
+                self.setUp()
+                _, lease, session = self.acquire(**flags)
+                self.engine.on_closed(session, "reset", self.now)
+                while lease.state == HELD:
+                    self.advance(100 * MS)
+                    if self.engine.current is not None:
+                        self.engine.on_closed(self.engine.current, "refused", self.now)
+                outcomes = []
+                self.engine.release([lease], outcomes.extend, self.now)
+                self.assertEqual([outcome.word for outcome in outcomes], [b"GONE"])
+                self.advance(10 * S)
+                session = self.open()
+                self.assertEqual(self.sent(session)[-1][1:], ["UNLOCK", "r", T1.decode()])
+
+    def test_of_several_tells_at_once_if_one_is_lost(self):
+        attempt = Attempt(self, ["a", "b"])
+        session = self.open()
+        for token, validity in ((T1, 29000), (T2, 20000)):
+            [[tag, *_]] = self.sent(session)
+            self.reply(session, f"{tag} OK {token.decode()} {validity} 0 -")
+        self.advance(20 * S)
+        self.assertEqual([lease.state for lease in attempt.leases], [HELD, LOST])
+        outcomes = []
+        self.engine.release(attempt.leases, outcomes.extend, self.now)
+        self.assertEqual([outcome.word for outcome in outcomes], [b"GONE", b"GONE"])
+        self.assertEqual([words[1] for words in self.sent(session)], ["UNLOCK", "UNLOCK"])
+
+    def test_of_a_lock_whose_timer_is_late_tells_at_once(self):
+        _, lease, _ = self.acquire(auto_extend=True)
+        self.now += 28 * S  # the process was stopped
+        outcomes = []
+        self.engine.release([lease], outcomes.extend, self.now)
+        self.assertEqual((outcomes[0].word, lease.reason), (b"GONE", "unextended"))
+
+    def test_waits_no_longer_than_the_lock_lives(self):
+        _, lease, session = self.acquire(ttl=3, validity=2000)
+        outcomes = []
+        self.engine.release([lease], outcomes.extend, self.now)
+        self.advance(2 * S - 1)
+        self.assertEqual(outcomes, [])
+        self.advance(1)
+        self.assertIsInstance(outcomes[0].error, Unavailable)
+
+    def test_close_gives_each_address_one_more_chance(self):
+        for is_back in (True, False):
+            with self.subTest(is_back=is_back):
+                self.setUp()
+                _, lease, session = self.acquire(hold=True)
+                self.engine.on_closed(session, "reset", self.now)
+                self.engine.release([lease], None, self.now)
+                self.engine.close(self.now)
+                self.assertFalse(self.engine.is_idle())
+                self.advance(1 * S)  # the pause before the next connection
+                if is_back:
+                    session = self.open()
+                    [[tag, *words]] = self.sent(session)
+                    self.assertEqual(words, ["UNLOCK", "r", T1.decode()])
+                    self.reply(session, f"{tag} OK")
+                    self.engine.on_closed(session, "", self.now)
+                else:
+                    self.engine.on_closed(self.io.opened[-1], "refused", self.now)
+                self.assertTrue(self.engine.is_idle())
+
+
 class Connections(EngineCase):
     def test_a_reply_counts_only_with_its_end(self):
         attempt = Attempt(self)
