@@ -18,7 +18,7 @@ from ._clock import NS_PER_S, now_ns
 from ._engine import Engine
 from ._lock import Extension, LockBase, was_held, why_gone
 from ._protocol import NEVER, LockOptions, lock_options
-from ._sync import CLOSE_S, TICK_S, Settings
+from ._sync import CLOSE_S, TICK_S, Settings, why_not_connected
 from .errors import Denied, NotAcquired, RedlockError, Unavailable
 
 _log = logging.getLogger("redlockd")
@@ -162,7 +162,7 @@ class _Driver:
         except (OSError, ValueError) as error:  # ValueError: of a host name
             self._opening.pop(session, None)
             if session.state != CLOSED:
-                self.lost(session, str(error) or type(error).__name__)
+                self.lost(session, why_not_connected(error))
             return
         self._opening.pop(session, None)
         if session.state != CLOSED:

@@ -33,6 +33,17 @@ TICK_S = 1.0
 
 CLOSE_S = 2.0
 
+# The errors of OpenSSL (X509_V_ERR_...) for a certificate whose issuer is not known.
+UNKNOWN_ISSUER = (2, 18, 19, 20, 21)
+
+
+def why_not_connected(error: Exception) -> str:
+    """The text of the error, and what to set."""
+    advice = ""
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in UNKNOWN_ISSUER:
+        advice = "; set ca_file to the CA of the daemon"
+    return (str(error) or type(error).__name__) + advice
+
 
 class Settings:
     """How to reach the daemons, checked."""
@@ -371,7 +382,7 @@ class _Driver:
         except Denied as error:
             denied = error
         except (OSError, ValueError) as error:  # ValueError: of a host name
-            why = str(error) or type(error).__name__
+            why = why_not_connected(error)
         self.post(lambda: self._opened(session, conn, secret, denied, why))
 
     def _opened(
