@@ -403,7 +403,9 @@ class Engine(Timed):
                 self._settle(session, now)
             elif words[1] == b"WARN":
                 name, master = _protocol.text(words[2:3]), _protocol.text(words[4:])
-                self.io.warn(f"{name} is still held, but a master lost its vote: {master}")
+                # The logger of last resort adds neither the level nor the name of the logger.
+                held = f"redlockd: {name} is still held"
+                self.io.warn(f"{held}, but a master lost its vote: {master}")
         elif words[0] in (b"LIMIT", b"DENIED", b"SHUTDOWN", b"ERR"):
             session.last_line = _protocol.text(words)
         elif words[0] != b"!":
