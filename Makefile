@@ -3,6 +3,9 @@
 # BUILD is the folder of one kind of build: build (the release), build/asan, build/coverage. The
 # compiler records the headers of each object, so a changed header rebuilds what includes it.
 
+# In a Turkish locale, tr and [a-z] take "i" for another letter.
+export LC_ALL := C.UTF-8
+
 VERSION := 0.2.0
 SOVERSION := 0
 BUILD   ?= build
@@ -406,7 +409,7 @@ GO_SCENARIO := $(BUILD)/clients/redigo-scenario
 
 $(REDIS_CLIENTS) $(MORE_REDIS_CLIENTS): tests/clients/test_redis_clients.py
 	@mkdir -p $(@D)
-	@ln -sf $(abspath $<) $@
+	@ln -srf $< $@
 
 $(BUILD)/clients/hiredis: | $(HIREDIS_SCENARIO)
 $(HIREDIS_SCENARIO): $(HIREDIS_SCENARIO).o
