@@ -12,10 +12,15 @@ fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-demo.XXXX")
 daemon=
 clean_up() {
+    local jobs
+    jobs=$(jobs -p)
+    # shellcheck disable=SC2086
+    [ -z "$jobs" ] || kill -TERM $jobs 2>/dev/null || true
     [ -z "$daemon" ] || { kill -TERM "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true; }
     rm -rf "$work"
 }
 trap clean_up EXIT
+trap 'exit 130' HUP INT TERM
 
 die() { echo "${red}demo: $*${plain}" >&2; cat "$work/log" >&2 || true; exit 1; }
 step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
@@ -98,7 +103,7 @@ daemon=$!
 await 'listening address='
 for n in 1 2 3 4 5; do await "node_up node=dev$n"; done
 port=$(sed -n 's/.*listening address=tcp:\/\/127\.0\.0\.1:\([0-9]*\).*/\1/p' "$work/log" | head -n 1)
-masters=$(sed -n 's/.*masters=\([^ ]*\).*/\1/p' "$work/log" | head -n 1)
+masters=$(sed -n 's/.*masters="\{0,1\}\(.*[^"]\)"\{0,1\} count=.*/\1/p' "$work/log" | head -n 1)
 note "listening on 127.0.0.1:$port; the masters are in $masters"
 export REDLOCK_URL=tcp://127.0.0.1:$port
 
