@@ -29,9 +29,17 @@ set -- $(shards "$@")
 # Time limits are only for tests that hang, and several programs run at a time here.
 export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-6}
 
-dir=$(mktemp -d)
+# Paths of unix sockets must be short and without spaces, so $TMPDIR does not decide. After Ctrl-C the
+# programs need a moment to end.
+dir=$(mktemp -d /tmp/redlockd.XXXXXX)
+export TMPDIR="$dir"
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 1' HUP INT TERM
+trap 'trap "" HUP INT TERM; sleep 1; exit 1' HUP INT TERM
+# Some tests open hundreds of clients in one process.
+if [ "$(ulimit -n)" -lt 4096 ] && ! ulimit -Sn 4096; then
+    echo "tests: the hard limit of open files must be at least 4096: ulimit -Hn" >&2
+    exit 1
+fi
 printf '%s\n' "$@" | xargs -P "${JOBS:-8}" -I{} sh "$0" --one {} "$dir"
 
 passed=0 failed=0
