@@ -49,7 +49,8 @@ acl_ask|LOSS_OVERDUE|guard_carries | acl_check, LOSS_TIMED_OUT, guard_may_hold_l
 name_lookup_goes_on|node_goes_on | name_lookup_has_more, node_has_more
 probe_on_(tried|leased)|io_(tried|leased) | probe_on_self_tested, probe_on_lease_found'
 
-files=$(git ls-files -co --exclude-standard 2>/dev/null) || files=$(find . -type f -not -path './build/*' -not -path './.git/*' -printf '%P\n')
+files=$(git ls-files -co --exclude-standard 2>/dev/null)
+[ -n "$files" ] || files=$(find . -type f -not -path './build/*' -not -path './.git/*' -printf '%P\n')
 files=$(printf '%s\n' "$files" | grep -vE '\.json$|^LICENSE$|^CHANGELOG|tests/words\.sh$')
 bad=0
 while read -r name; do
