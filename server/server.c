@@ -268,7 +268,8 @@ static void finish_task(struct server *server, enum engine_progress progress, un
                         ? "no master of the new list belongs to the old set; keep at least one"
                     : server->task.reset_set != NULL
                         ? "the master's record belongs to neither the old set nor the new one"
-                        : "the master already has a record, so it is not new"),
+                        : "the master already has a record, so it is not new; start without "
+                          "--bootstrap"),
                 log_text("reason", reason_word(reason))));
     event_base_loopbreak(server->base);
 }

@@ -136,6 +136,8 @@ static void write_summary(const struct status *status, struct text *text)
         write_reserve(status, text);
     else
         write_shortage(status, text);
+    if (status->reload_refused)
+        text_string(text, " The last reload of the configuration was refused; see the log.");
     text_string(text, "</p></div>");
     write_history(status, text);
     text_string(text, "<p class=axis><span>5 min ago</span><span>now</span></p></section>");

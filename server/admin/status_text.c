@@ -240,16 +240,17 @@ void status_write_json(const struct status *status, struct text *text)
     json_field(text, ",", "version", status->version);
     text_format(text,
                 ",\"time_ms\":%" PRId64 ",\"uptime_ms\":%" PRId64
-                ",\n \"ready\":%s,\"stopping\":%s,\"voting\":%u,\"nodes_total\":%u,\"need\":%u,"
+                ",\n \"ready\":%s,\"stopping\":%s,\"reload_refused\":%s,"
+                "\"voting\":%u,\"nodes_total\":%u,\"need\":%u,"
                 "\"back_ms\":%" PRId64 ",\n \"grants_per_second\":%.1f,\"waiting\":%zu,"
                 "\"held_back\":%zu,\"rounds_limit\":%u,"
                 "\"waited_for\":%zu,\"holds\":%zu,\"clients\":%zu,\"clients_max\":%zu,\n",
                 ms(status->wall_ns), ms(status->uptime_ns), true_or_false(status_is_ready(status)),
-                true_or_false(status->stopping), status->voting, status->engine.node_count,
-                status->engine.quorum, status->back_ms, status->grants_a_second,
-                status->engine.waiting, status->engine.held_back, status->engine.limit,
-                status->engine.waited_for, status->engine.holds, status->clients,
-                status->clients_max);
+                true_or_false(status->stopping), true_or_false(status->reload_refused),
+                status->voting, status->engine.node_count, status->engine.quorum, status->back_ms,
+                status->grants_a_second, status->engine.waiting, status->engine.held_back,
+                status->engine.limit, status->engine.waited_for, status->engine.holds,
+                status->clients, status->clients_max);
     text_string(text, " \"nodes\":[");
     json_nodes(status, text);
     text_string(text, "],\n \"queues\":[");

@@ -121,6 +121,15 @@ TEST(stopping_daemon_is_shown)
     expect_shown("Stopping: no locks are granted");
 }
 
+TEST(refused_reload_is_shown)
+{
+    expect_not_shown("reload");
+    ck_assert_ptr_nonnull(strstr(write_with(status_write_json), "\"reload_refused\":false"));
+    status.reload_refused = true;
+    expect_shown("The last reload of the configuration was refused");
+    ck_assert_ptr_nonnull(strstr(write_with(status_write_json), "\"reload_refused\":true"));
+}
+
 /* --- untrusted names --- */
 
 TEST(hostile_names_are_shown_as_text)
