@@ -1,6 +1,7 @@
 """Programs that tests run as child processes: child.py PROGRAM ADDRESS NAME CLIENT"""
 
 import asyncio
+import ctypes
 import json
 import os
 import signal
@@ -165,6 +166,8 @@ async def forked_async(address, name):
 
 
 if __name__ == "__main__":
+    PR_SET_PDEATHSIG = 1  # Ctrl-C ends the tests, but not a child that is stopped
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     program, address, name, client = sys.argv[1:]
     if client == "SyncClient":
         {
