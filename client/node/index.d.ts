@@ -145,6 +145,7 @@ export class Lock {
   readonly fence: number | null;
   /** The fencing token of each resource. */
   readonly fences: Array<number | null>;
+  /** Throws LostError if the lock had ended before; at once if `signal` is aborted. */
   release(): Promise<ExecutionResult>;
   /** Extends this lock to last `duration` from now, and returns it. */
   extend(duration: number): Promise<Lock>;

@@ -199,6 +199,14 @@ export class Client {
     grant.proven = true;
   }
 
+  /** Unlocks the grant. After its deadline, or the timeout, this goes on without the caller. */
+  async release(grant) {
+    const left = grant.proven ? grant.deadline - now() : Infinity;
+    const result = await within(this.unlock(grant), Math.min(left, this.#settings.timeout));
+    if (result !== LATE) return result;
+    throw this.trouble ?? new UnavailableError(`${grant.name}: no answer to UNLOCK in time`);
+  }
+
   /**
    * Releases the grant; repeats the request after a broken connection. Throws LostError if the lock
    * had ended before.
@@ -228,7 +236,9 @@ export class Client {
           if (request.sentAt > 0 && mayBeCarriedOut) grant.unlockSent = true;
         }
         const pause = retryPause(this.#settings);
-        if (!(error instanceof UnavailableError) || now() + pause >= until) {
+        // quit() waits for no daemon to come back.
+        const isOver = now() + pause >= until || (this.#quit && this.trouble !== null);
+        if (!(error instanceof UnavailableError) || isOver) {
           // Without an UNLOCK, only the end of the connection ends a HOLD.
           if (hold?.link) this.#retire(hold.link);
           throw error;

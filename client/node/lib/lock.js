@@ -166,14 +166,19 @@ export class Lock {
     };
   }
 
-  #release() {
+  /** After a loss, the caller has nothing to wait for. The keys may still be there. */
+  async #release() {
+    // A deadline from another process may be wrong: only redlockd knows whether it has passed.
+    if (this.#grants.every((grant) => grant.proven)) this.#checkDeadline();
     this.#released = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     const client = this.redlock[CLIENT];
     const grants = this.#grants;
     for (const { hold } of grants) if (hold !== null) hold.onLost = null;
-    if (grants.length === 1) return client.unlock(grants[0]);
-    return all(grants.map((grant) => client.unlock(grant))).then((results) => results[0]);
+    const released = all(grants.map((grant) => client.release(grant)));
+    if (this.#error === null) return (await released)[0];
+    released.catch(() => {});
+    throw this.#error;
   }
 
   async #extend(duration, timeout) {

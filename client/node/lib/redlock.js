@@ -117,13 +117,10 @@ export class Redlock extends EventEmitter {
       await lock.release().catch(() => {}); // the error of the routine matters more
       throw error;
     }
-    const lost = lossOf(lock);
     await lock.release().catch((error) => {
-      if (error instanceof LostError) throw lost ?? error;
-      this.emit('error', error);
+      if (error instanceof LostError) throw error;
+      this.emit('error', error); // the lock was held until now, and expires after its TTL
     });
-    // Without UNLOCK the lock expires after its TTL. Until now it was held, unless it was lost.
-    if (lost !== null) throw lost;
     return result;
   }
 
@@ -166,12 +163,7 @@ export class Redlock extends EventEmitter {
   #finish(lock, { hold, linger, automaticExtensionThreshold }) {
     if (hold || linger) keepLock(lock, automaticExtensionThreshold);
     else if (lock.resources.length === 1) return lock;
-    const lost = lossOf(lock);
-    if (lost === null) return lock;
-    return lock.release().then(
-      () => Promise.reject(lost),
-      () => Promise.reject(lost),
-    );
+    return lossOf(lock) === null ? lock : lock.release(); // which throws the loss
   }
 }
 

@@ -613,14 +613,16 @@ scripted('loss_says_why', async (daemon, client) => {
   const gone = 'the token does not hold it any more';
   let answer;
   let ttl;
+  let grants = 0;
   const serve = async () => {
     for (;;) {
       const { words, conn, reply } = await daemon.next();
+      const token = `${grants}`.padStart(40, '0');
       if (words[0] === 'UNLOCK') reply('OK');
       else if (words[0] === 'EXTEND') answer.startsWith('LOST') || reply(answer);
-      else reply(`OK ${TOKEN} ${ttl} 0 -`);
+      else reply(`OK ${token} ${ttl} 0 -`);
       if (words[0] === 'LOCK' && answer.startsWith('LOST'))
-        setImmediate(() => conn.write(`! LOST a ${TOKEN} ${answer.slice(5)}\n`));
+        setImmediate(() => conn.write(`! LOST a ${token} ${answer.slice(5)}\n`));
     }
   };
   serve();
@@ -647,6 +649,7 @@ scripted('loss_says_why', async (daemon, client) => {
     ['', 'unextended', `not extended in time: ${daemon.url}: connect ECONNREFUSED`],
   ]) {
     answer = reply;
+    grants++;
     // LOST must come before the TTL is over. With the others, an extension must fail before that.
     ttl = reply.startsWith('LOST') ? 60_000 : 3000;
     const lost = client.using(['a'], ttl, { hold: reply.startsWith('LOST') }, async (signal) => {

@@ -194,6 +194,8 @@ test('errors_have_the_attempts_of_redlock_5', async () => {
   assert.equal(new api.ResourceLockedError('text').message, 'text');
 });
 
+const push = (request, line) => request.conn.write(`${line}\n`);
+
 async function withDaemon(run, settings) {
   const daemon = await ScriptedDaemon.start();
   const client = new Redlock([daemon.url], settings);
@@ -324,6 +326,109 @@ test('using_reports_a_loss_whatever_the_release_says', { timeout }, () =>
   }),
 );
 
+// The daemon does not answer UNLOCK before the caller has its error, and `timeout` is long.
+test('a_loss_is_reported_before_the_release', { timeout }, () =>
+  withDaemon(
+    async (daemon, client) => {
+      for (const [token, use] of [
+        ['a'.repeat(40), (work) => client.using(['a'], 60_000, { hold: true }, work)],
+        [
+          'b'.repeat(40),
+          async (work) => {
+            const lock = await client.acquire(['a'], 60_000, { hold: true });
+            await work(lock.signal);
+            await lock.release();
+          },
+        ],
+      ]) {
+        let request;
+        const work = async (signal) => {
+          push(request, `! LOST a ${token} noquorum`);
+          await aborted(signal);
+        };
+        const lost = assert.rejects(use(work), { reason: 'noquorum' });
+        request = await daemon.next();
+        request.reply(`OK ${token} 59000 1 -`);
+        await lost;
+        const unlock = await daemon.next();
+        assert.equal(unlock.text, `UNLOCK a ${token}`);
+        unlock.reply('OK');
+      }
+      const acquired = client.acquire(['a'], 5000);
+      (await daemon.next()).reply(`OK ${TOKEN} 300 1 -`);
+      const lock = await acquired;
+      await until(() => lock.remaining === 0);
+      await assert.rejects(lock.release(), { reason: 'expired' });
+      (await daemon.next()).reply('OK');
+    },
+    { timeout },
+  ),
+);
+
+test('a_release_waits_no_longer_than_the_lock_lives', { timeout }, () =>
+  withDaemon(
+    async (daemon, client) => {
+      const events = [];
+      client.on('error', (error) => events.push(error));
+      const failed = assert.rejects(
+        client.using(['a'], 60_000, async () => {
+          throw new Error('of the routine');
+        }),
+        /of the routine/,
+      );
+      (await daemon.next()).reply(`OK ${TOKEN} 500 1 -`);
+      const first = await daemon.next();
+      assert.equal(first.text, `UNLOCK a ${TOKEN}`);
+      await failed;
+      first.reply('OK');
+
+      const done = client.using(['a'], 60_000, async () => 42);
+      (await daemon.next()).reply(`OK ${TOKEN} 500 1 -`);
+      const second = await daemon.next();
+      assert.equal(await done, 42);
+      assert.deepEqual(
+        events.map((error) => error.message),
+        ['a: no answer to UNLOCK in time'],
+      );
+      second.reply('OK');
+    },
+    { timeout },
+  ),
+);
+
+test('quit_waits_for_the_release_of_a_lost_lock', { timeout }, () =>
+  withDaemon(
+    async (daemon, client) => {
+      const lost = assert.rejects(client.using(['a'], 60_000, { hold: true }, aborted));
+      const request = await daemon.next();
+      request.reply(`OK ${TOKEN} 59000 1 -`);
+      push(request, `! LOST a ${TOKEN} noquorum`);
+      await lost;
+      let hasQuit = false;
+      const quit = client.quit().then(() => (hasQuit = true));
+      const unlock = await daemon.next();
+      assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
+      assert.equal(hasQuit, false);
+      unlock.reply('OK');
+      await quit;
+    },
+    { timeout },
+  ),
+);
+
+test('quit_does_not_wait_for_a_daemon_that_is_away', { timeout }, () =>
+  withDaemon(
+    async (daemon, client) => {
+      const lost = assert.rejects(client.using(['a'], 60_000, { hold: true }, aborted));
+      (await daemon.next()).reply(`OK ${TOKEN} 59000 1 -`);
+      await daemon.end();
+      await lost;
+      await client.quit();
+    },
+    { timeout },
+  ),
+);
+
 test('error_event', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const events = [];
@@ -356,8 +461,6 @@ test('a_listener_that_throws_costs_no_reply', { timeout }, () =>
 );
 
 // --- the connection ---
-
-const push = (request, line) => request.conn.write(`${line}\n`);
 
 test('requests_of_one_pass_are_one_write', { timeout }, () =>
   withDaemon(
@@ -606,7 +709,7 @@ test('a_hold_of_a_peer_with_another_protocol_keeps_its_connection', { timeout },
     (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
     await other;
     assert.ok(daemon.conns.has(request.conn));
-    const released = lock.release();
+    await assert.rejects(lock.release(), { reason: 'closed' });
     for (;;) {
       const unlock = await daemon.next();
       assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
@@ -614,7 +717,6 @@ test('a_hold_of_a_peer_with_another_protocol_keeps_its_connection', { timeout },
       unlock.reply('OK');
       break;
     }
-    await released;
     await until(() => !daemon.conns.has(request.conn));
   }),
 );
@@ -787,6 +889,10 @@ test('a_lock_of_another_process', { timeout }, () =>
       request.reply('OK');
     }
     assert.equal((await (await released).attempts[0]).votesFor.size, 1);
+    // The clocks of the processes differ, so only the daemon knows whether this one is over.
+    const old = new api.Lock(client, ['a'], TOKEN, [], Date.now() - 1000).release();
+    (await daemon.next()).reply('OK');
+    await old;
   }),
 );
 
