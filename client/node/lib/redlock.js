@@ -33,6 +33,12 @@ const DEFAULTS = {
 };
 
 const NUMBERS = [...Object.keys(DEFAULTS), 'wait'];
+const SHARED = [
+  ...['driftFactor', 'retryCount', 'retryDelay', 'retryJitter', 'automaticExtensionThreshold'],
+  ...['wait', 'fence', 'hold', 'linger', 'slots'],
+];
+const OF_ACQUIRE = [...SHARED, 'signal'];
+const OF_REDLOCK = [...SHARED, 'timeout', 'connectTimeout', 'secret', 'secretFile', 'name', 'tls'];
 const TIMER_MAX_MS = 2 ** 31 - 1; // of setTimeout()
 const FRESH = 0.9; // the least part of the duration that is left when acquire() returns
 
@@ -44,7 +50,7 @@ export class Redlock extends EventEmitter {
     const addresses = list.map(parseAddress);
     if (settings.secret !== undefined) checkSecret(settings.secret);
     if (settings.name !== undefined) checkLabel(settings.name);
-    this.settings = { ...DEFAULTS, ...withoutUndefined(settings) };
+    this.settings = { ...DEFAULTS, ...known(settings, OF_REDLOCK) };
     checkNumbers(this.settings);
     for (const limit of ['timeout', 'connectTimeout'])
       if (!(this.settings[limit] > 0 && this.settings[limit] <= TIMER_MAX_MS))
@@ -84,7 +90,7 @@ export class Redlock extends EventEmitter {
 
   async acquire(resources, duration, settings) {
     const options = settings
-      ? { ...this.settings, ...withoutUndefined(settings) }
+      ? { ...this.settings, ...known(settings, OF_ACQUIRE) }
       : this.settings;
     if (settings) checkNumbers(options);
     const names = checkNames(resources, options.slots);
@@ -168,8 +174,11 @@ export class Redlock extends EventEmitter {
 }
 
 /** A setting that is undefined, such as a missing key of a configuration, has its default. */
-function withoutUndefined(settings) {
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+function known(settings, names) {
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  for (const [name] of given)
+    if (!names.includes(name)) throw new TypeError(`unknown setting: ${name}`);
+  return Object.fromEntries(given);
 }
 
 /** Text, for example from the environment, would be appended where a number is added. */

@@ -256,6 +256,18 @@ test('undefined_settings_have_their_defaults', async () => {
   await client.quit();
 });
 
+test('unknown_settings_are_rejected', async () => {
+  const unknown = (name) => ({ name: 'TypeError', message: `unknown setting: ${name}` });
+  for (const name of ['secretfile', 'signal'])
+    assert.throws(() => new Redlock('unix:/x', { [name]: 'text' }), unknown(name));
+  const client = new Redlock('unix:/x');
+  for (const name of ['wiat', 'slot', 'timeout']) {
+    await assert.rejects(client.acquire(['a'], 5000, { [name]: 3 }), unknown(name));
+    await assert.rejects(client.using(['a'], 5000, { [name]: 3 }, aborted), unknown(name));
+  }
+  await client.quit();
+});
+
 test('extend_and_release_take_the_settings_of_redlock_5', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const acquired = client.acquire(['a'], 5000);
