@@ -15,6 +15,13 @@ const PENDING_FULL = 1000;
 const TICKS_PER_TIMEOUT = 6;
 const SILENT_TICKS_MAX = 3;
 
+const UNKNOWN_ISSUER = [
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+];
+
 const NOT_REDLOCKD = "the peer does not speak redlockd's protocol";
 
 /** A request under way. The promise of Link.ask() resolves with it once `reply` is there. */
@@ -108,7 +115,7 @@ export class Link {
       .setEncoding('utf8')
       .on(address.tls ? 'secureConnect' : 'connect', () => this.#onReady())
       .on('data', (text) => this.#onData(text))
-      .on('error', (error) => (this.#error ??= this.#failure(error.message, error)))
+      .on('error', (error) => (this.#error ??= this.#failure(describe(error), error)))
       .on('close', () => this.#onClose());
     this.#ticker = setInterval(() => this.#onTick(), settings.timeout / TICKS_PER_TIMEOUT);
     this.closeTimeout = settings.timeout;
@@ -371,6 +378,10 @@ export class Link {
     error.broken = true;
     return error;
   }
+}
+
+function describe({ message, code }) {
+  return UNKNOWN_ISSUER.includes(code) ? `${message}; set tls.ca` : message;
 }
 
 function connect({ path, host, port, tls: secure }, options) {

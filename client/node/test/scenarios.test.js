@@ -467,7 +467,7 @@ test('tls', async () => {
     try {
       await assert.rejects(without.acquire(['x'], 1000), (error) => {
         assert.ok(error instanceof UnavailableError);
-        assert.match(error.message, /certificate/);
+        assert.match(error.message, /certificate; set tls\.ca$/);
         return true;
       });
     } finally {
