@@ -335,6 +335,9 @@ func (c *Client) send(ctx context.Context, holder *conn, call *call) (*conn, err
 		if c.reached && giveUp < call.request.waitUntil {
 			giveUp = call.request.waitUntil
 		}
+		if c.closing {
+			giveUp = 0 // Close waits for no daemon to come back
+		}
 		ended := c.ended || c.closing && call.request.verb != "UNLOCK"
 		c.mu.Unlock()
 		if ended {

@@ -370,8 +370,9 @@ func (l *Lock) isOver(at int64) bool {
 // and ErrLost if it had been lost before, so that the work may not have been protected to its end.
 // After another error the lock expires at the end of its TTL. A second call does nothing.
 //
-// The request is sent even if the context has ended, so "defer lock.Unlock(ctx)" is safe. The
-// context only limits how long Unlock waits for the result.
+// The request is sent even if the context has ended, so "defer lock.Unlock(ctx)" is safe. Unlock
+// waits for the result until the context ends, at most until the deadline of the lock, and not at all
+// after a loss. Then the request goes on in the background.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.mu.Lock()
 	if l.unlocked {
@@ -387,10 +388,16 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		return lost
 	}
 	request := &request{verb: "UNLOCK", resource: l.resource, token: l.token}
+	wait := time.Duration(until - now())
+	if lost != nil {
+		wait = 0
+	}
 	if least := now() + int64(l.client.config.Timeout); until < least {
 		until = least
 	}
-	err := l.release(ctx, request, until)
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := l.release(limited, request, until)
 	if l.hold {
 		l.holder.forget(l.token)
 	}
@@ -406,13 +413,14 @@ func (l *Lock) release(ctx context.Context, request *request, until int64) error
 	err := ctx.Err()
 	if err == nil {
 		r, repeated, err = l.client.unlock(ctx, l.holder, request, until)
+	} else {
+		err = newError("unlock", l.resource, ErrUnavailable, "no reply yet", err)
 	}
 	if err != nil && ctx.Err() != nil {
 		// An UNLOCK that is sent twice does no harm.
 		l.client.inBackground(func() {
 			l.client.unlock(context.Background(), l.holder, request, until)
 		})
-		return newError("unlock", l.resource, ErrUnavailable, "no reply yet", ctx.Err())
 	}
 	if err != nil {
 		return err

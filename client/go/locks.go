@@ -2,6 +2,7 @@ package redlockd
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -82,17 +83,25 @@ func (all Locks) Remaining() time.Duration {
 	return least
 }
 
-// Extend extends all locks. It returns the first error, and then some may have been extended.
+// Extend extends all locks. It returns ErrLost if any of them is lost, or else the first error. After
+// an error some may have been extended.
 func (all Locks) Extend(ctx context.Context, ttl time.Duration) error {
 	return all.each(func(lock *Lock) error { return lock.Extend(ctx, ttl) })
 }
 
-// Unlock releases all locks. It returns the first error.
+// Unlock releases all locks. It returns ErrLost if any of them had been lost, or else the first
+// error. After a loss it does not wait for the results.
 func (all Locks) Unlock(ctx context.Context) error {
+	if errors.Is(all.Err(), ErrLost) {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = ended
+	}
 	return all.each(func(lock *Lock) error { return lock.Unlock(ctx) })
 }
 
-// each calls f for all locks at the same time, and returns the first error in their order.
+// each calls f for all locks at the same time. It returns a loss, or else the first error in their
+// order.
 func (all Locks) each(f func(*Lock) error) error {
 	errs := make([]chan error, len(all))
 	for i, lock := range all {
@@ -101,7 +110,8 @@ func (all Locks) each(f func(*Lock) error) error {
 	}
 	var first error
 	for _, err := range errs {
-		if e := <-err; first == nil {
+		e := <-err
+		if first == nil || errors.Is(e, ErrLost) && !errors.Is(first, ErrLost) {
 			first = e
 		}
 	}

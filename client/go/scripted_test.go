@@ -41,6 +41,9 @@ func TestScripted(t *testing.T) {
 		"loss_says_why":                                lossSaysWhy,
 		"hold_ends_although_unlock_is_refused":         holdEndsAlthoughUnlockIsRefused,
 		"silence_proves_nothing":                       silenceProvesNothing,
+		"loss_is_reported_before_the_release":          lossIsReportedBeforeTheRelease,
+		"unlock_waits_no_longer_than_the_lock_lives":   unlockWaitsNoLongerThanTheLockLives,
+		"close_does_not_wait_for_a_daemon_away":        closeDoesNotWaitForADaemonAway,
 	} {
 		run := run
 		t.Run(name, func(t *testing.T) {
@@ -545,6 +548,68 @@ func holdEndsAlthoughUnlockIsRefused(t *testing.T) {
 	s.send(tag + " DENIED this user may not use this verb\n")
 	mustBe(t, result(t, unlocked), ErrDenied)
 	s.expect("QUIT")
+}
+
+// lockLong locks at the scripted daemon, through a client with a timeout above that of the test.
+func lockLong(t *testing.T, s *scripted, reply string, names []string,
+	opts ...Option) (*Client, Locks) {
+	client := newClient(t, Config{Addresses: []string{s.url()}, Timeout: 2 * testTimeout})
+	var locks Locks
+	done := async(func() (err error) {
+		locks, err = client.LockAll(context.Background(), names, opts...)
+		return err
+	})
+	s.accept()
+	for _, name := range names {
+		tag, _ := s.expect("LOCK")
+		s.send(tag + " OK " + strings.Repeat(name, 40) + " " + reply + "\n")
+	}
+	must(t, result(t, done))
+	return client, locks
+}
+
+// After a loss, the caller does not wait for the reply to UNLOCK, nor for the other locks. But Close
+// does.
+func lossIsReportedBeforeTheRelease(t *testing.T) {
+	for _, names := range [][]string{{"a"}, {"a", "b"}} {
+		s := newScripted(t)
+		client, locks := lockLong(t, s, "29000 0 -", names, WithHold())
+		last := names[len(names)-1]
+		s.send("! LOST " + last + " " + strings.Repeat(last, 40) + " noquorum\n")
+		cancelled(t, locks.Context())
+		unlocked := async(func() error { return locks.Unlock(context.Background()) })
+		mustBe(t, result(t, unlocked), ErrLost)
+		closed := async(client.Close)
+		for range names {
+			tag, _ := s.expect("UNLOCK")
+			s.send(tag + " OK\n")
+		}
+		quit, _ := s.expect("QUIT")
+		s.send(quit + " BYE\n")
+		s.conn.Close()
+		must(t, result(t, closed))
+	}
+}
+
+func unlockWaitsNoLongerThanTheLockLives(t *testing.T) {
+	s := newScripted(t)
+	_, locks := lockLong(t, s, "1000 0 -", []string{"a"})
+	unlocked := async(func() error { return locks[0].Unlock(context.Background()) })
+	s.expect("UNLOCK")
+	mustBe(t, result(t, unlocked), ErrUnavailable)
+	tag, _ := s.expect("UNLOCK")
+	s.send(tag + " OK\n")
+}
+
+func closeDoesNotWaitForADaemonAway(t *testing.T) {
+	s := newScripted(t)
+	client, locks := lockLong(t, s, "29000 0 -", []string{"a"}, WithHold())
+	s.listener.Close()
+	s.conn.Close()
+	cancelled(t, locks.Context())
+	unlocked := async(func() error { return locks.Unlock(context.Background()) })
+	mustBe(t, result(t, unlocked), ErrLost)
+	must(t, result(t, async(client.Close)))
 }
 
 // When the client ends a connection because of garbage, the daemon must not release its HOLDs at
