@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -123,6 +124,9 @@ func (c *conn) greet(ctx context.Context, a address) error {
 		}
 		secure := tls.Client(c.socket, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
+			if errors.As(err, &x509.UnknownAuthorityError{}) {
+				err = fmt.Errorf("%w; set TLS.RootCAs", err)
+			}
 			return err
 		}
 		c.stream = secure

@@ -796,7 +796,8 @@ func tlsAddress(t *testing.T, c *cluster) {
 	})
 	_, err := client.Lock(background(t), "tls")
 	mustBe(t, err, ErrUnavailable)
-	if !strings.Contains(err.Error(), "certificate") {
+	if !strings.Contains(err.Error(), "certificate") ||
+		!strings.HasSuffix(err.Error(), "; set TLS.RootCAs") {
 		t.Error(err)
 	}
 }
