@@ -763,6 +763,7 @@ test('a_lock_can_be_released_after_quit', { timeout }, () =>
     (await daemon.next()).reply(`OK ${TOKEN} 4900 1 -`);
     const lock = await acquired;
     await client.quit();
+    assert.equal(lock.signal.aborted, false);
     await assert.rejects(lock.extend(5000), api.UnavailableError);
     const released = lock.release();
     (await daemon.next()).reply('OK');
