@@ -281,18 +281,27 @@ static void on_place(struct wait *wait, const struct redlock_event *event, int64
     show(wait, event->place, now_ns);
 }
 
+/* Output that blocks, for example after ^S, would delay the use of a lock that is granted now. */
+static bool takes_message(void)
+{
+    struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0;
+}
+
 static void on_query(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
 {
     char name[REPORT_NAME];
     wait->query = 0;
     if (!is_alive(wait, event, now_ns))
         return;
-    if (event->status == REDLOCK_NOQUORUM && !wait->quorum_reported) {
+    if (event->status != REDLOCK_NOQUORUM) {
+        wait->quorum_reported = false;
+    } else if (!wait->quorum_reported && takes_message()) {
+        wait->quorum_reported = true;
         unshow(wait);
         report_message("%s: %s; still waiting", report_name(wait->options->name, name),
                        redlock_error(wait->redlock));
     }
-    wait->quorum_reported = event->status == REDLOCK_NOQUORUM;
 }
 
 static void wait_for_events(const struct wait *wait, int64_t now_ns)
