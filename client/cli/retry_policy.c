@@ -1,6 +1,7 @@
 #include "client/cli/retry_policy.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/request.h"
@@ -54,6 +55,14 @@ bool ttl_shorten(const char *message, int64_t *ttl_ms)
         return false;
     *ttl_ms = max_ttl_ms;
     return true;
+}
+
+bool quorum_is_missing(const char *message)
+{
+    unsigned voted, total, need;
+    const char *counts = strstr(message, ": ");
+    return counts != NULL && sscanf(counts, ": %u/%u need=%u", &voted, &total, &need) == 3 &&
+           voted < need;
 }
 
 bool nesting_has(const char *list, const char *name, bool any_slot)

@@ -45,6 +45,10 @@ int64_t retry_at_ns(int64_t now_ns, int64_t ends_ns);
  */
 bool ttl_shorten(const char *message, int64_t *ttl_ms);
 
+/* Reads the counts of an error message of NOQUORUM, such as ": 1/3 need=2". If enough masters have
+ * voted, their votes were split. */
+bool quorum_is_missing(const char *message);
+
 /* Whether the name is in the list, which is $REDLOCK_HELD: the names that enclosing `redlock run`
  * commands hold, separated by spaces. list may be NULL. any_slot: the name is a semaphore, so look
  * for any of its slots. */

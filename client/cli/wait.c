@@ -18,7 +18,7 @@
 #include "protocol/units.h"
 
 enum {
-    QUERY_INTERVAL_S = 10,
+    PROBE_INTERVAL_S = 10,
     SHOWN_MAX = 512,
     MESSAGE_MAX = 1024,
 };
@@ -216,7 +216,7 @@ static void warn_nested(struct wait *wait)
 static void schedule_questions(struct wait *wait, int64_t now_ns)
 {
     wait->place_ns = now_ns + NS_PER_S;
-    wait->query_ns = now_ns + (wait->has_terminal ? 1 : QUERY_INTERVAL_S) * NS_PER_S;
+    wait->query_ns = now_ns + (wait->has_terminal ? 1 : PROBE_INTERVAL_S) * NS_PER_S;
 }
 
 /* Leaves the queue, then stops, so that other clients can get the lock meanwhile. */
@@ -233,7 +233,8 @@ static void suspend(struct wait *wait)
     schedule_questions(wait, now_ns);
 }
 
-/* Asks for the place in the queue: on a terminal each second, to show the place, otherwise once. */
+/* Asks for the place in the queue. On a terminal, does so each second, to show the place. Without a
+ * terminal, does so rarely, to detect a dead daemon. */
 static void ask_place(struct wait *wait, int64_t now_ns)
 {
     if (wait->acquire == 0 || now_ns < wait->place_ns)
@@ -242,11 +243,11 @@ static void ask_place(struct wait *wait, int64_t now_ns)
         show(wait, 0, now_ns);
     else if (redlock_start_place(wait->redlock, wait->options->name, &wait->place) != REDLOCK_OK)
         wait->place = 0;
-    wait->place_ns = wait->has_terminal ? now_ns + NS_PER_S : INT64_MAX;
+    wait->place_ns = now_ns + (wait->has_terminal ? 1 : PROBE_INTERVAL_S) * NS_PER_S;
 }
 
-/* A waiter gets no reply while too few masters can vote, or while the daemon is stopped. Queries
- * reveal both. For a semaphore, too, the name itself is enough. */
+/* A waiter gets no reply while too few masters can vote; a query does. For a semaphore, too, the
+ * name itself is enough. */
 static void ask_quorum(struct wait *wait, int64_t now_ns)
 {
     if (wait->acquire == 0 || now_ns < wait->query_ns)
@@ -254,31 +255,24 @@ static void ask_quorum(struct wait *wait, int64_t now_ns)
     if (wait->query == 0 &&
         redlock_start_query(wait->redlock, wait->options->name, &wait->query) != REDLOCK_OK)
         wait->query = 0;
-    wait->query_ns = now_ns + QUERY_INTERVAL_S * NS_PER_S;
-}
-
-/* Any answer shows that the daemon is alive, even a denied listing. Without one, the daemon is
- * stopped, or the connection is lost: gives up the LOCK as well, unless the wait is about to end
- * anyway. */
-static bool is_alive(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
-{
-    uint64_t acquire = wait->acquire;
-    if (event->status != REDLOCK_TIMEOUT) {
-        wait->away_reported = wait->away_reported && !redlock_is_connected(wait->redlock);
-        return redlock_is_connected(wait->redlock);
-    }
-    if (!is_final(wait, event->status, event->ended, now_ns))
-        redlock_cancel(wait->redlock, acquire);
-    return false;
+    wait->query_ns = now_ns + PROBE_INTERVAL_S * NS_PER_S;
 }
 
 static void on_place(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
 {
     wait->place = 0;
-    if (!is_alive(wait, event, now_ns))
-        return;
-    warn_nested(wait);
-    show(wait, event->place, now_ns);
+    if (event->status == REDLOCK_TIMEOUT) {
+        /* The daemon is stopped, or the connection is lost. Give up the LOCK as well, unless the
+         * wait is about to end anyway. */
+        uint64_t acquire = wait->acquire;
+        if (!is_final(wait, event->status, event->ended, now_ns))
+            redlock_cancel(wait->redlock, acquire);
+    } else if (redlock_is_connected(wait->redlock)) {
+        /* Any answer shows that the daemon is alive, even a denied listing. */
+        wait->away_reported = false;
+        warn_nested(wait);
+        show(wait, event->place, now_ns);
+    }
 }
 
 /* Output that blocks, for example after ^S, would delay the use of a lock that is granted now. */
@@ -288,19 +282,20 @@ static bool takes_message(void)
     return poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0;
 }
 
-static void on_query(struct wait *wait, const struct redlock_event *event, int64_t now_ns)
+/* Unlike a request for the place, a query needs the masters, so that a missing answer says nothing
+ * about the daemon. */
+static void on_query(struct wait *wait, const struct redlock_event *event)
 {
     char name[REPORT_NAME];
+    const char *message = redlock_error(wait->redlock);
     wait->query = 0;
-    if (!is_alive(wait, event, now_ns))
-        return;
-    if (event->status != REDLOCK_NOQUORUM) {
+    if (event->status == REDLOCK_HELD || event->status == REDLOCK_FREE) {
         wait->quorum_reported = false;
-    } else if (!wait->quorum_reported && takes_message()) {
+    } else if (event->status == REDLOCK_NOQUORUM && quorum_is_missing(message) &&
+               !wait->quorum_reported && takes_message()) {
         wait->quorum_reported = true;
         unshow(wait);
-        report_message("%s: %s; still waiting", report_name(wait->options->name, name),
-                       redlock_error(wait->redlock));
+        report_message("%s: %s; still waiting", report_name(wait->options->name, name), message);
     }
 }
 
@@ -327,7 +322,7 @@ static enum redlock_status wait_loop(struct wait *wait, struct redlock_event *ev
             if (event->id == wait->place && wait->place != 0)
                 on_place(wait, event, now_ns);
             else if (event->id == wait->query && wait->query != 0)
-                on_query(wait, event, now_ns);
+                on_query(wait, event);
             else if (event->id == wait->acquire && wait->acquire != 0 &&
                      !shorten(wait, event->status, now_ns) &&
                      is_final(wait, event->status, event->ended, now_ns))

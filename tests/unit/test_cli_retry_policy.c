@@ -32,6 +32,13 @@ TEST(unreachable_daemon_is_retried_with_a_message)
     ck_assert_int_eq(after(REDLOCK_SHUTDOWN, 100), RETRY_WITH_MESSAGE);
 }
 
+TEST(a_split_vote_is_no_missing_quorum)
+{
+    ck_assert(quorum_is_missing("too few masters could vote: 1/3 need=2 b:timeout c:timeout"));
+    ck_assert(!quorum_is_missing("too few masters could vote: 2/3 need=2 c:refused"));
+    ck_assert(!quorum_is_missing("too few masters could vote"));
+}
+
 TEST(errors_that_waiting_cannot_cure_are_final)
 {
     static const enum redlock_status final[] = {REDLOCK_OK,      REDLOCK_LIMIT,   REDLOCK_DENIED,
