@@ -54,7 +54,7 @@ EXTEND_AGAIN_MAX_NS = 500 * NS_PER_MS
 QUIT_NS = 1 * NS_PER_S
 
 
-def _is_unlock(call: Call) -> bool:
+def _is_unlock(call: Timed) -> bool:
     return isinstance(call, TokenCall) and call.ttl_ms is None
 
 
@@ -567,7 +567,7 @@ class Engine(Timed):
 
     def is_idle(self) -> bool:
         """Whether a closed engine has nothing more to do."""
-        return not self.sessions and not self.queue
+        return not self.sessions and not any(map(_is_unlock, self._timers.values()))
 
     def _fail(self, calls: Iterable[Timed], error: RedlockError, now: int) -> None:
         for call in list(calls):
@@ -584,8 +584,8 @@ class Engine(Timed):
 
     def close(self, now: int, failure: Optional[BaseException] = None) -> None:
         """Ends all sessions cleanly, which releases HOLDs and pending LOCKs. What a pending call has
-        acquired is still released, over a new session if the OK crosses QUIT. An UNLOCK that waits
-        for a session is still sent, if an address can be reached. Other locks stay on the masters
+        acquired is still released, over a new session if the OK crosses QUIT. An UNLOCK that has
+        no reply yet is still repeated, if an address can be reached. Other locks stay on the masters
         until their TTL ends. failure: the client cannot go on."""
         self.closed, self.ended, self.failure = True, failure is not None, failure
         error = self.closed_error()
@@ -595,7 +595,7 @@ class Engine(Timed):
         for session in sessions:
             session.holds.clear()
         # Calls in the queue, pending, or in a pause. The greeting of a session has no timer.
-        kept = set() if self.ended else set(filter(_is_unlock, self.queue))
+        kept = set() if self.ended else set(filter(_is_unlock, self._timers.values()))
         self._fail([timed for timed in self._timers.values() if timed not in kept], error, now)
         for session in sessions:
             if session.state == OPENING and not self.queue:

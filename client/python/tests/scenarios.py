@@ -636,17 +636,18 @@ class Connecting:
         }.items():
             with self.subTest(reply):
 
-                # With some replies it is lost when the TTL is over, after an extension has failed.
+                # With some replies it is lost when the validity is over, after an extension has
+                # failed. The TTL is longer, so that no EXTEND is given up for its own time limit.
                 at_once = reply == "GONE" or reply.startswith("LOST")
-                ttl_ms = 60000 if at_once else 6000
+                validity_ms = 60000 if at_once else 5000
 
                 def script(words):
                     if words[0] == "LOCK":
-                        return f"OK {TOKEN} {ttl_ms} 0 -"
+                        return f"OK {TOKEN} {validity_ms} 0 -"
                     if words[0] != "EXTEND":
                         return "OK"
                     if reply.startswith("LOST"):
-                        return f"OK {TOKEN} {ttl_ms} 0\n! LOST a {TOKEN} {reply.split()[1]}"
+                        return f"OK {TOKEN} {validity_ms} 0\n! LOST a {TOKEN} {reply.split()[1]}"
                     if reply == "":
                         daemon.close()
                         return ScriptedDaemon.CLOSE
@@ -655,7 +656,7 @@ class Connecting:
                 daemon = ScriptedDaemon(script)
                 kind = {"hold" if reply.startswith("LOST") else "auto_extend": True}
                 client = self.Client(daemon.address)
-                lock = await client.lock("a", ttl=ttl_ms / 1000, **kind).acquire()
+                lock = await client.lock("a", ttl=60, **kind).acquire()
                 if at_once:
                     with contextlib.suppress(Lost):
                         await lock.extend()

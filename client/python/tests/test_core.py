@@ -455,6 +455,21 @@ class Releases(EngineCase):
                     self.engine.on_closed(self.io.opened[-1], "refused", self.now)
                 self.assertTrue(self.engine.is_idle())
 
+    def test_close_repeats_an_unlock_without_a_reply(self):
+        _, lease, session = self.acquire()
+        self.engine.release([lease], None, self.now)
+        self.assertEqual([words[1] for words in self.sent(session)], ["UNLOCK"])
+        self.engine.close(self.now)
+        self.engine.on_closed(session, "reset", self.now)
+        self.assertFalse(self.engine.is_idle())
+        self.advance(1 * S)  # the pause before the next connection
+        session = self.open()
+        [[tag, *words]] = self.sent(session)
+        self.assertEqual(words, ["UNLOCK", "r", T1.decode()])
+        self.reply(session, f"{tag} OK")
+        self.engine.on_closed(session, "", self.now)
+        self.assertTrue(self.engine.is_idle())
+
 
 class Connections(EngineCase):
     def test_a_reply_counts_only_with_its_end(self):
