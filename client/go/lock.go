@@ -366,13 +366,17 @@ func (l *Lock) isOver(at int64) bool {
 	return l.delivered && at >= l.deadline
 }
 
+// lostUnlockWait is for how long Unlock waits after a loss. Until then the UNLOCK is usually carried
+// out, so that the program can exit, or lock the same resource again.
+const lostUnlockWait = 100 * time.Millisecond
+
 // Unlock releases the lock and cancels its context. It returns nil if the lock was held until then,
 // and ErrLost if it had been lost before, so that the work may not have been protected to its end.
 // After another error the lock expires at the end of its TTL. A second call does nothing.
 //
 // The request is sent even if the context has ended, so "defer lock.Unlock(ctx)" is safe. Unlock
-// waits for the result until the context ends, at most until the deadline of the lock, and not at all
-// after a loss. Then the request goes on in the background.
+// waits for the result until the context ends, at most until the deadline of the lock, and after a
+// loss only for a moment. Then the request goes on in the background.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.mu.Lock()
 	if l.unlocked {
@@ -390,7 +394,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	request := &request{verb: "UNLOCK", resource: l.resource, token: l.token}
 	wait := time.Duration(until - now())
 	if lost != nil {
-		wait = 0
+		wait = lostUnlockWait
 	}
 	if least := now() + int64(l.client.config.Timeout); until < least {
 		until = least

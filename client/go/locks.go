@@ -90,12 +90,12 @@ func (all Locks) Extend(ctx context.Context, ttl time.Duration) error {
 }
 
 // Unlock releases all locks. It returns ErrLost if any of them had been lost, or else the first
-// error. After a loss it does not wait for the results.
+// error. After a loss it waits only for a moment.
 func (all Locks) Unlock(ctx context.Context) error {
 	if errors.Is(all.Err(), ErrLost) {
-		ended, cancel := context.WithCancel(ctx)
-		cancel()
-		ctx = ended
+		limited, cancel := context.WithTimeout(ctx, lostUnlockWait)
+		defer cancel()
+		ctx = limited
 	}
 	return all.each(func(lock *Lock) error { return lock.Unlock(ctx) })
 }

@@ -578,9 +578,12 @@ func lossIsReportedBeforeTheRelease(t *testing.T) {
 		s.send("! LOST " + last + " " + strings.Repeat(last, 40) + " noquorum\n")
 		cancelled(t, locks.Context())
 		unlocked := async(func() error { return locks.Unlock(context.Background()) })
+		for range names {
+			s.expect("UNLOCK")
+		}
 		mustBe(t, result(t, unlocked), ErrLost)
 		closed := async(client.Close)
-		for range names {
+		for range names { // again, in the background
 			tag, _ := s.expect("UNLOCK")
 			s.send(tag + " OK\n")
 		}
