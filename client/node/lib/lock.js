@@ -178,6 +178,7 @@ export class Lock {
     const released = all(grants.map((grant) => client.release(grant)));
     if (this.#error === null) return (await released)[0];
     released.catch(() => {});
+    await new Promise((resolve) => setImmediate(resolve)); // UNLOCK is written: the caller may exit
     throw this.#error;
   }
 

@@ -50,7 +50,7 @@ export class Redlock extends EventEmitter {
     const addresses = list.map(parseAddress);
     if (settings.secret !== undefined) checkSecret(settings.secret);
     if (settings.name !== undefined) checkLabel(settings.name);
-    this.settings = { ...DEFAULTS, ...known(settings, OF_REDLOCK) };
+    this.settings = { ...DEFAULTS, ...known(settings, OF_REDLOCK, {}) };
     checkNumbers(this.settings);
     for (const limit of ['timeout', 'connectTimeout'])
       if (!(this.settings[limit] > 0 && this.settings[limit] <= TIMER_MAX_MS))
@@ -90,7 +90,7 @@ export class Redlock extends EventEmitter {
 
   async acquire(resources, duration, settings) {
     const options = settings
-      ? { ...this.settings, ...known(settings, OF_ACQUIRE) }
+      ? { ...this.settings, ...known(settings, OF_ACQUIRE, this.settings) }
       : this.settings;
     if (settings) checkNumbers(options);
     const names = checkNames(resources, options.slots);
@@ -173,11 +173,15 @@ export class Redlock extends EventEmitter {
   }
 }
 
-/** A setting that is undefined, such as a missing key of a configuration, has its default. */
-function known(settings, names) {
+/**
+ * A setting that is undefined, such as a missing key of a configuration, has its default. One of the
+ * client's own settings may be repeated, as in {...client.settings, wait: 0}.
+ */
+function known(settings, names, own) {
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
-  for (const [name] of given)
-    if (!names.includes(name)) throw new TypeError(`unknown setting: ${name}`);
+  for (const [name, value] of given)
+    if (!names.includes(name) && value !== own[name])
+      throw new TypeError(`unknown setting: ${name}`);
   return Object.fromEntries(given);
 }
 

@@ -367,7 +367,7 @@ test('a_loss_is_reported_before_the_release', { timeout }, () =>
         unlock.reply('OK');
       }
       const acquired = client.acquire(['a'], 5000);
-      (await daemon.next()).reply(`OK ${TOKEN} 300 1 -`);
+      (await daemon.next()).reply(`OK ${TOKEN} 2000 1 -`);
       const lock = await acquired;
       await until(() => lock.remaining === 0);
       await assert.rejects(lock.release(), { reason: 'expired' });
@@ -388,14 +388,14 @@ test('a_release_waits_no_longer_than_the_lock_lives', { timeout }, () =>
         }),
         /of the routine/,
       );
-      (await daemon.next()).reply(`OK ${TOKEN} 500 1 -`);
+      (await daemon.next()).reply(`OK ${TOKEN} 2000 1 -`);
       const first = await daemon.next();
       assert.equal(first.text, `UNLOCK a ${TOKEN}`);
       await failed;
       first.reply('OK');
 
       const done = client.using(['a'], 60_000, async () => 42);
-      (await daemon.next()).reply(`OK ${TOKEN} 500 1 -`);
+      (await daemon.next()).reply(`OK ${TOKEN} 2000 1 -`);
       const second = await daemon.next();
       assert.equal(await done, 42);
       assert.deepEqual(
