@@ -596,7 +596,7 @@ func lossIsReportedBeforeTheRelease(t *testing.T) {
 
 func unlockWaitsNoLongerThanTheLockLives(t *testing.T) {
 	s := newScripted(t)
-	_, locks := lockLong(t, s, "1000 0 -", []string{"a"})
+	_, locks := lockLong(t, s, "3000 0 -", []string{"a"})
 	unlocked := async(func() error { return locks[0].Unlock(context.Background()) })
 	s.expect("UNLOCK")
 	mustBe(t, result(t, unlocked), ErrUnavailable)

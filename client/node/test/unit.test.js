@@ -198,7 +198,7 @@ const push = (request, line) => request.conn.write(`${line}\n`);
 
 async function withDaemon(run, settings) {
   const daemon = await ScriptedDaemon.start();
-  const client = new Redlock([daemon.url], settings);
+  const client = new Redlock([daemon.url], { connectTimeout: 10_000, ...settings });
   try {
     await run(daemon, client);
   } finally {
