@@ -55,7 +55,7 @@ static void count_grant(struct contender *contender)
 }
 
 /* Releases the lock immediately. Returns true if the client has finished: when there are enough
- * grants, the waiters get and release the lock once more, and then nobody has it. */
+ * grants, the waiters get and release the lock once more, and then no client has it. */
 static bool on_line(struct contender *contender)
 {
     char line[64];
