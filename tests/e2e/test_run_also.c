@@ -204,7 +204,7 @@ TEST_LOOP(the_loss_of_any_lock_ends_the_command, 0, NAMES)
     char lost[64];
     pid_t pids[STUBBORN_COUNT];
     start(
-        WORDS("--ttl", "3s", "--grace", "1m", "--also", "b", "--also", "c", "a", SHELL(STUBBORN)));
+        WORDS("--ttl", "6s", "--grace", "1m", "--also", "b", "--also", "c", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
     client_expect(&stage.client, "OK", "BREAK %s", names[_i]);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
@@ -240,7 +240,7 @@ TEST(no_process_outlives_a_killed_parent_and_all_locks_end)
 {
     pid_t pids[STUBBORN_COUNT], supervisor, nested_supervisor;
     int status;
-    start(WORDS("--ttl", "3s", "--also", "b", "a", SHELL(STUBBORN)));
+    start(WORDS("--ttl", "6s", "--also", "b", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
     supervisor = wrapper_supervisor(&wrapper);
     ck_assert_uint_eq(process_children(nested_parent(), &nested_supervisor, 1), 1);
@@ -258,7 +258,7 @@ TEST(no_process_outlives_a_killed_parent_and_all_locks_end)
 TEST_LOOP(no_process_outlives_a_killed_nested_process, 0, 2)
 {
     pid_t pids[STUBBORN_COUNT], nested_supervisor;
-    start(WORDS("--ttl", "3s", "--also", "b", "a", SHELL(STUBBORN)));
+    start(WORDS("--ttl", "6s", "--also", "b", "a", SHELL(STUBBORN)));
     run_wait_stubborn(&wrapper, pids);
     pid_t nested = nested_parent();
     ck_assert_uint_eq(process_children(nested, &nested_supervisor, 1), 1);

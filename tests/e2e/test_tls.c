@@ -635,7 +635,7 @@ TEST(a_listener_added_while_handshakes_are_full_is_served)
     stage_close(&stage);
 }
 
-enum { CONCURRENT = 200 }; /* more than LIMIT_HANDSHAKES_A_PASS */
+enum { CONCURRENT = 100 }; /* more than LIMIT_HANDSHAKES_A_PASS */
 
 static void begin_handshake(const struct stage *stage, struct tls_client *client)
 {
