@@ -568,8 +568,8 @@ func lockLong(t *testing.T, s *scripted, reply string, names []string,
 	return client, locks
 }
 
-// After a loss, the caller does not wait for the reply to UNLOCK, nor for the other locks. But Close
-// does.
+// After a loss, the caller waits only for a moment for the replies to UNLOCK. But Close waits for
+// them.
 func lossIsReportedBeforeTheRelease(t *testing.T) {
 	for _, names := range [][]string{{"a"}, {"a", "b"}} {
 		s := newScripted(t)
