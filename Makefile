@@ -381,12 +381,13 @@ examples: $(BUILD)/redlockd $(BUILD)/redlock $(BUILD)/libredlock.a $(PAGES)
 	@$(E2E_ENV) $(EXAMPLES_ENV) sh tests/run.sh tests/examples.sh
 
 # The slowest programs start first, some of them as several processes (tests/run.sh).
-SLOWEST := e2e/test_run_killed e2e/test_run_lost e2e/test_tls_masters:3 e2e/test_log \
-           e2e/test_faults e2e/test_operations:2 e2e/test_systemd e2e/test_guard:4 \
-           e2e/test_guard_daemons:3 e2e/test_run_also e2e/test_hold:2 e2e/test_waits e2e/test_tls \
-           e2e/test_tls_sessions e2e/test_fence:2 e2e/test_run_terminal torture/test_torture \
-           e2e/test_run_surroundings e2e/test_run_storm e2e/test_run_names e2e/test_resp_hold:3 \
-           e2e/test_attack e2e/test_doc_clients
+SLOWEST := e2e/test_run_killed e2e/test_run_lost:2 e2e/test_tls_masters:3 e2e/test_log \
+           e2e/test_faults:2 e2e/test_operations:2 e2e/test_systemd e2e/test_guard:4 \
+           e2e/test_guard_daemons:3 e2e/test_run_also e2e/test_hold:2 e2e/test_waits \
+           e2e/test_tls e2e/test_tls_sessions e2e/test_fence:2 e2e/test_run_terminal \
+           sim/test_sim e2e/test_tls_flood torture/test_torture e2e/test_run_surroundings \
+           e2e/test_run_storm e2e/test_run_names e2e/test_resp_hold:3 e2e/test_attack \
+           e2e/test_doc_clients
 in_order = $(foreach slow,$(SLOWEST),$(if $(filter %/$(firstword $(subst :, ,$(slow))),$1),$(BUILD)/tests/$(slow))) \
     $(filter-out $(foreach slow,$(SLOWEST),%/$(firstword $(subst :, ,$(slow)))),$1)
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs test programs in the given order. Several run at a time, because most of them wait most of the
-# time. Prints a line for each program, then the logs of failures, and the totals last.
+# time: on two cores, `make tests` takes 153 s with 8 jobs, 120 s with 12, and 103 s with 16. Prints a
+# line for each program, then the logs of failures, and the totals last.
 #
-#     [JOBS=8] tests/run.sh PROGRAM[:N] ...
+#     [JOBS=16] tests/run.sh PROGRAM[:N] ...
 #
 # PROGRAM:N splits the tests of a program over N processes (SHARD in tests/runner.c).
 set -u
@@ -10,8 +11,9 @@ set -u
 if [ "${1:-}" = --one ]; then
     program=$2 out=$3/$(echo "$2" | tr / _)
     case $program in *:*) export SHARD="${program##*:}" ;; esac
+    began=$(date +%s)
     "${program%:*}" >"$out.log" 2>&1
-    echo $? >"$out.status"
+    echo $? $(($(date +%s) - began)) >"$out.status"
     exit 0
 fi
 
@@ -40,7 +42,7 @@ if [ "$(ulimit -n)" -lt 4096 ] 2>/dev/null && ! ulimit -Sn 4096; then
     echo "tests: the hard limit of open files must be at least 4096: ulimit -Hn" >&2
     exit 1
 fi
-printf '%s\n' "$@" | xargs -P "${JOBS:-8}" -I{} sh "$0" --one {} "$dir"
+printf '%s\n' "$@" | xargs -P "${JOBS:-16}" -I{} sh "$0" --one {} "$dir"
 
 passed=0 failed=0
 logs=$dir/logs brief=$dir/brief
@@ -48,7 +50,8 @@ logs=$dir/logs brief=$dir/brief
 for program; do
     out=$dir/$(echo "$program" | tr / _)
     log=$out.log
-    status=$(cat "$out.status")
+    status= seconds=
+    read -r status seconds <"$out.status"
     # Check's own summary: "98%: Checks: 57, Failures: 1, Errors: 0"
     line=$(grep -aE '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$' "$log" | tail -n 1)
     checks=$(echo "$line" | sed -n 's/.*Checks: \([0-9]*\),.*/\1/p')
@@ -59,7 +62,7 @@ for program; do
     if [ "$checks" -eq 0 ]; then checks=1 bad=1; fi
     failed=$((failed + bad)) passed=$((passed + checks - bad))
     shard=${program#"${program%:*}"}
-    printf '%-28s %4d checks' "$(basename "${program%:*}")$shard" "$checks"
+    printf '%-28s %4d checks %3d s' "$(basename "${program%:*}")$shard" "$checks" "${seconds:-0}"
     if [ $bad -eq 0 ]; then echo; continue; fi
     echo ", $bad FAILED"
     cat "$log" >>"$logs"

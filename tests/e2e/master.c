@@ -39,7 +39,8 @@ static void start(struct master *master)
     snprintf(port, sizeof(port), "%d", master->over_tcp ? master->port : 0);
     snprintf(name, sizeof(name), "master-%u.out", master->index);
     sandbox_path(master->sandbox, name, log);
-    /* No protected mode: the address is loopback, or unreachable for other hosts. */
+    /* No protected mode: the address is loopback, or unreachable for other hosts. jemalloc's thread
+     * would spin once the shim has moved the clock. */
     const char *argv[] = {"redis-server",
                           "--bind",
                           master->host,
@@ -65,6 +66,8 @@ static void start(struct master *master)
                           "0",
                           "--loglevel",
                           "warning",
+                          "--jemalloc-bg-thread",
+                          "no",
                           "--tls-port",
                           tls_port,
                           "--tls-cert-file",

@@ -159,14 +159,15 @@ unsigned process_children(pid_t parent, pid_t *children, unsigned max)
     unsigned count = 0;
     DIR *all = opendir("/proc");
     ck_assert_ptr_nonnull(all);
-    for (struct dirent *entry = readdir(all); entry != NULL; entry = readdir(all)) {
+    struct dirent *entry;
+    while (count < max && (entry = readdir(all)) != NULL) {
         char state;
         pid_t its_parent;
         unsigned long ticks;
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (count < max && read_stat(pid, &state, &its_parent, &ticks) && its_parent == parent)
+        if (read_stat(pid, &state, &its_parent, &ticks) && its_parent == parent)
             children[count++] = pid;
     }
     closedir(all);

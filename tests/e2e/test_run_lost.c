@@ -88,8 +88,9 @@ TEST(a_deep_process_tree_is_killed_before_the_deadline)
 
 TEST(the_command_is_signalled_before_it_is_killed)
 {
+    /* A third of the TTL, less the margin of 1 s, is the time for the trap. */
     start(WORDS(
-        "--ttl", "3s", "--on-lost", "USR1", "a",
+        "--ttl", "12s", "--on-lost", "USR1", "a",
         SHELL("trap 'echo signalled; exit 0' USR1; echo ready; while :; do sleep 0.01; done")));
     wrapper_wait_output(&wrapper, "ready");
     stage_stop_masters(&stage, 0, 1);
