@@ -33,16 +33,19 @@ bool run_any_of(const pid_t *pids, unsigned count);
 
 /* run_wall_ms() returns the present time. run_expiry_ms_on() returns the time at which the key of
  * lock "a" expires on one master, and run_first_expiry_ms() the earliest of these times on all
- * masters. All times are milliseconds of the wall clock, which the test shares with the masters. */
+ * masters. run_lock_expiry_ms() returns the earliest time at which two of three keys have expired:
+ * the third may lag behind an extension that two masters have granted. All times are milliseconds
+ * of the wall clock, which the test shares with the masters. */
 int64_t run_wall_ms(void);
 int64_t run_expiry_ms_on(struct stage *stage, unsigned master);
 int64_t run_first_expiry_ms(struct stage *stage);
+int64_t run_lock_expiry_ms(struct stage *stage);
 
 /* Waits until all processes are gone, and fails if they were killed too late. With a TTL of 10 s,
  * `redlock run` kills the processes one second before the deadline, and the deadline is before the
- * first key expires. So when the last second before that expiry begins, the kill is due, and when
- * this second ends, all processes must be gone. This second is measured in processor time, which
- * runs more slowly on a busy machine. */
+ * lock expires. So when the last second before that expiry begins, the kill is due, and when this
+ * second ends, all processes must be gone. This second is measured in processor time, which runs
+ * more slowly on a busy machine. */
 void run_wait_gone_before(const pid_t *pids, unsigned count, int64_t expiry_ms);
 
 #endif

@@ -101,7 +101,7 @@ TEST(the_parent_kills_a_stopped_supervisor_before_the_deadline)
     kill(supervisor, SIGSTOP);
     process_wait_state(supervisor, 'T');
     /* No deadline that the supervisor knows is later. */
-    int64_t expiry_ms = run_first_expiry_ms(&stage);
+    int64_t expiry_ms = run_lock_expiry_ms(&stage);
     run_wait_gone_before(pids, STUBBORN_COUNT + 1, expiry_ms);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     ck_assert(wrapper_complained(&wrapper, "redlock itself was stopped for too long"));
@@ -136,7 +136,7 @@ TEST(a_command_that_stops_all_the_time_ends_with_its_lock)
         kill(command, SIGCONT);
     }
     kill(stage.daemon.pid, SIGSTOP);
-    run_wait_gone_before(&command, 1, run_first_expiry_ms(&stage));
+    run_wait_gone_before(&command, 1, run_lock_expiry_ms(&stage));
     kill(wrapper.pid, SIGCONT);
     ck_assert_int_eq(wrapper_wait(&wrapper), 122);
     kill(stage.daemon.pid, SIGCONT);
