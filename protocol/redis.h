@@ -119,8 +119,8 @@ enum { REDIS_RELEASES_MAX = REDIS_COMMAND_MAX + LIMIT_BATCH * (LIMIT_KEY + LIMIT
 size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf);
 
-/* Write a command from its words, for the greeting: the commands that a link sends when it
- * connects. Returns the length of the command. The caller makes sure that it fits in `size` bytes.
+/* Write a command from its words. Returns the length of the command. The caller makes sure that it
+ * fits in `size` bytes.
  */
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
                           size_t size);

@@ -157,7 +157,8 @@ void flights_drop(struct flights *flights, struct flight *flight);
 
 /* Start the round. If it is a RELEASE, nodes that cannot be written to get a pending release. An
  * acquire or a status round must have been admitted (flights_has_room()), except for a second bid,
- * the acquire of a hand-over, and the first round of a BREAK. */
+ * the acquire of a hand-over, the first round of a BREAK, and a round of a survey that has no other
+ * round under way. */
 void flights_start(struct flights *flights, struct flight *flight, int64_t now_ns);
 /* May another acquire or status round start (engine/flight/admission.h)? */
 bool flights_has_room(const struct flights *flights);

@@ -56,7 +56,7 @@ enum monitor_result {
     MONITOR_UNCLEAR,
     MONITOR_STEPPED, /* a step forward; the monitor has begun anew */
     /* A step back, found by a tight sample. Keys live longer, which is safe. The monitor has begun
-     * anew, but has kept the floor. */
+     * anew; the floor may be lower, but has not risen by more than the allowed drift. */
     MONITOR_STEPPED_BACK,
     /* Several tight samples in a row were UNCLEAR; the monitor has begun anew. */
     MONITOR_LOST,

@@ -3,7 +3,7 @@
  * of the string key `redlockd:node`, which has no TTL. Pure.
  *
  *     redlockd/1 set=9f86d081884c7d65 cluster=main max_ttl_ms=60000 id=<40> run_id=<40> replid=<40>
- *         evicted=0 durable=no mark=7f3c5a9e01b2d468 why=restarted quarantine_ms=60610
+ *         evicted=0 durable=no mark=7f3c5a9e01b2d468 why=restarted quarantine_ms=60611
  *         join_us=1763640000123456
  *
  * The record is one line. Its field `mark` is the quarantine_id below. If the run_id, replid or

@@ -56,8 +56,9 @@ void waits_probe_key(struct lock_manager *manager, struct resource *resource, un
                      enum redis_form form, int64_t now_ns);
 
 /* The daemon stops: reply SHUTDOWN to this LOCK, unless a round for it is under way. Then it gets
- * the lock if its round grants it; otherwise a LOCK with WAIT gets SHUTDOWN, and a LOCK without
- * WAIT gets the outcome of the round. waits_drain(): the same for the waiters of all resources. */
+ * the lock if its round grants it; otherwise a LOCK with WAIT or with several SLOTS gets SHUTDOWN,
+ * and any other LOCK gets the outcome of the round. waits_drain(): the same for the waiters of all
+ * resources. */
 void waits_shut_down(struct lock_manager *manager, struct pending_request *pending);
 void waits_drain(struct lock_manager *manager, int64_t now_ns);
 

@@ -59,8 +59,8 @@ struct master {
     char record[LIMIT_RECORD + 1];
 };
 
-/* Why the master has no vote now; REASON_NONE: it has one. Every caller uses this function, which
- * checks the connection first and then asks the guard. */
+/* Why the master has no vote now; REASON_NONE: it has one. The connection is checked first,
+ * then the guard is asked. */
 enum reason master_refuses_vote(const struct master *master, int64_t now_ns);
 
 /* Until when the master has no vote, as far as is known. now_ns: it has its vote. INT64_MAX: time
