@@ -566,7 +566,7 @@ func losesHold(t *testing.T, c *cluster, name string, ttl time.Duration) {
 }
 
 func mastersCutAutomatic(t *testing.T, c *cluster) {
-	lock := lockIt(t, c.client(t, false), "masters-cut-automatic", WithTTL(6*time.Second),
+	lock := lockIt(t, c.client(t, false), "masters-cut-automatic", WithTTL(12*time.Second),
 		WithAutoExtend())
 	ctx := lock.Context()
 	cutMasters(t, c)
