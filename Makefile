@@ -602,13 +602,14 @@ check: deps
 	@$(CHECK_BUILD) -j2 --output-sync=target test-programs tidy
 	@RUN_STORM=50 $(CHECK_BUILD) tests
 
-# All other checks, and all tests again with sanitizers.
+# All other checks, and all tests again with sanitizers. With these, eight programs at a time are
+# enough to keep two cores busy.
 audit:
 	@sh tests/deps.sh audit
 	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS) tight-build
 	@$(MAKE) --no-print-directory -j2 --output-sync=target audit-parts
 	@$(MAKE) --no-print-directory check-clients
-	@$(MAKE) --no-print-directory -j2 asan GOAL=tests
+	@JOBS=8 $(MAKE) --no-print-directory -j2 asan GOAL=tests
 
 # None of these checks measures time, so they run in parallel. The mutants take longest.
 audit-parts: mutants packages packages-trixie distcheck coverage test-tight clang fuzz-smoke units installed instructions

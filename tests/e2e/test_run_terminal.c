@@ -195,14 +195,10 @@ TEST(a_background_run_can_be_brought_to_the_foreground)
 {
     struct terminal terminal;
     open_terminal(&terminal, __func__);
+    /* The shell is to report the stop at once, not after the next Enter. */
+    type_line(&terminal, "set -b");
     type_line(&terminal, "$run a -- sh -c \"" READ_LINE "\" &");
-    press(&terminal, "Enter");
-    struct waiting waiting = waiting_for("the job to be stopped");
-    do {
-        press(&terminal, "Enter");
-        waiting_pause(&waiting);
-        capture_screen(&terminal);
-    } while (strstr(terminal.screen, "Stopped") == NULL);
+    wait_screen(&terminal, "Stopped");
     type_line(&terminal, "fg");
     wait_screen(&terminal, "awake");
     type_line(&terminal, "hello");
