@@ -602,8 +602,8 @@ check: deps
 	@$(CHECK_BUILD) -j2 --output-sync=target test-programs tidy
 	@RUN_STORM=50 $(CHECK_BUILD) tests
 
-# All other checks, and all tests again with sanitizers. With these, eight programs at a time are
-# enough to keep two cores busy.
+# All other checks, and all tests again with sanitizers. With these, a program takes more of the
+# processors, so fewer run at a time.
 audit:
 	@sh tests/deps.sh audit
 	@$(MAKE) --no-print-directory -j2 all $(SIM) $(INSTRUCTIONS) tight-build

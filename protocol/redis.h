@@ -120,8 +120,7 @@ size_t redis_format_releases(const struct redis_release *releases, size_t count,
                              enum redis_form form, char *buf);
 
 /* Write a command from its words. Returns the length of the command. The caller makes sure that it
- * fits in `size` bytes.
- */
+ * fits in `size` bytes. */
 size_t redis_format_words(const char *const *words, const size_t *lens, size_t count, char *buf,
                           size_t size);
 

@@ -59,8 +59,8 @@ struct master {
     char record[LIMIT_RECORD + 1];
 };
 
-/* Why the master has no vote now; REASON_NONE: it has one. The connection is checked first,
- * then the guard is asked. */
+/* Why the master has no vote now; REASON_NONE: it has one. Checks the connection first, then
+ * asks the guard. */
 enum reason master_refuses_vote(const struct master *master, int64_t now_ns);
 
 /* Until when the master has no vote, as far as is known. now_ns: it has its vote. INT64_MAX: time

@@ -55,6 +55,7 @@ int64_t run_first_expiry_ms(struct stage *stage)
     return first_ms;
 }
 
+/* The latest time at which two masters still have the key. */
 int64_t run_lock_expiry_ms(struct stage *stage)
 {
     int64_t at_ms[3], expiry_ms = 0;
