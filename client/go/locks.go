@@ -27,9 +27,9 @@ func (c *Client) LockAll(ctx context.Context, resources []string, opts ...Option
 	}
 	until := waitUntil(ctx, o)
 	autoExtend := o.autoExtend
-	o.autoExtend = true
 	var locks Locks
-	for _, name := range names {
+	for i, name := range names {
+		o.autoExtend = autoExtend || i < len(names)-1
 		// Each context is derived from the one before, so that a loss ends the waits and the work.
 		inner := ctx
 		if len(locks) > 0 {
