@@ -231,7 +231,7 @@ TEST(failed_locks_leave_no_keys_on_resumed_masters)
 TEST_LOOP(a_long_stop_leaves_no_keys_behind, 0, 2)
 {
     const struct stage_plan plan = {
-        .masters = 5, .over_unix = _i == 1, .daemon = {.node_timeout_ms = 200}};
+        .masters = 5, .over_unix = _i == 1, .daemon = {.node_timeout_ms = 500}};
     struct stage stage;
     stage_open(&stage, __func__, &plan);
     struct grant kept = client_lock(&stage.client, "kept", "60s");

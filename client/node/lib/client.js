@@ -53,6 +53,7 @@ export class Grant {
     this.proven = true; // false: the deadline comes from the time of day of another process
     this.unlocking = false; // the token is good only for UNLOCK
     this.unlockSent = false; // an UNLOCK without a reply may have been carried out
+    this.failure = null; // of the extension that is under way
   }
 }
 
@@ -159,8 +160,9 @@ export class Client {
    */
   async extend(grant, ttl, until, insists) {
     const earlier = grant.deadline;
+    let error = null;
+    grant.failure = null;
     for (;;) {
-      let error;
       const askedAt = now();
       const attempt = this.#tryExtend(grant, ttl);
       // If the reply is late, another request follows, and whichever is answered first counts.
@@ -168,11 +170,13 @@ export class Client {
       const limit = grant.hold ? until - now() : Math.min(until - now(), answerLimit(ttl));
       try {
         if ((await within(attempt, limit)) !== LATE) return;
-        error = this.trouble ?? new UnavailableError(`${grant.name}: no answer to EXTEND in time`);
+        error = this.trouble ?? error;
+        error ??= new UnavailableError(`${grant.name}: no answer to EXTEND in time`);
         if (this.#current !== null && this.#current.heardAt < askedAt) this.#avoid(this.#current);
       } catch (failure) {
         error = failure;
       }
+      grant.failure = error;
       const pause = Math.min(ttl / 30, EXTEND_PAUSE_MAX_MS);
       const canRetry = !(error instanceof LostError) && (insists || canRetryExtend(error));
       if (!canRetry || this.#quit || now() + pause >= until) throw error;

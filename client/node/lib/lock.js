@@ -242,7 +242,7 @@ export class Lock {
     if (this.#error) return;
     if (this.#threshold !== null && now() >= this.#nextAt()) {
       if (this.#renewingAt === null) this.#renew();
-      else this.#lose(this.#unextendedError(this.redlock[CLIENT].trouble));
+      else this.#lose(this.#unextendedError(this.#failure()));
     }
     this.#schedule();
   }
@@ -256,6 +256,12 @@ export class Lock {
     }
     this.#renewingAt = null;
     this.#schedule();
+  }
+
+  /** Why the extension that is under way has not succeeded yet. */
+  #failure() {
+    const failed = this.#grants.find((grant) => grant.failure !== null);
+    return failed?.failure ?? this.redlock[CLIENT].trouble;
   }
 
   #unextendedError(cause) {

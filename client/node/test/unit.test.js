@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import Redlock, * as api from '../index.js';
 import { createClock } from '../lib/clock.js';
@@ -326,8 +327,8 @@ test('using_reports_a_loss_whatever_the_release_says', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     for (const unlocked of ['OK', 'GONE', 'NOQUORUM 1/3 need=2 m0:timeout']) {
       const work = async (signal) => aborted(signal).then(() => 42);
-      const done = assert.rejects(client.using(['a'], 700, work), { reason: 'unextended' });
-      (await daemon.next()).reply(`OK ${TOKEN} 690 1 -`);
+      const done = assert.rejects(client.using(['a'], 1500, work), { reason: 'unextended' });
+      (await daemon.next()).reply(`OK ${TOKEN} 1490 1 -`);
       for (let verb; verb !== 'UNLOCK'; ) {
         const { words, reply } = await daemon.next();
         [verb] = words;
@@ -335,6 +336,23 @@ test('using_reports_a_loss_whatever_the_release_says', { timeout }, () =>
       }
       await done;
     }
+  }),
+);
+
+test('a_stall_does_not_hide_why_the_extension_failed', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const began = performance.now();
+    const done = assert.rejects(client.using(['a'], 3000, aborted), { message: /max_hold/ });
+    (await daemon.next()).reply(`OK ${TOKEN} 2990 1 -`);
+    (await daemon.next()).reply('LIMIT hold');
+    await sleep(50); // so that the client has read it
+    while (performance.now() < began + 2100); // the extension must be given up by then
+    for (let verb; verb !== 'UNLOCK'; ) {
+      const { words, reply } = await daemon.next();
+      [verb] = words;
+      if (verb === 'UNLOCK') reply('OK');
+    }
+    await done;
   }),
 );
 
@@ -929,7 +947,7 @@ test('work_without_a_pause_finds_out_by_itself', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     for (let i = 0; i < 2; i++) {
       const acquired = client.acquire([`a${i}`], 5000);
-      (await daemon.next()).reply(`OK ${TOKEN} 300 1 -`);
+      (await daemon.next()).reply(`OK ${TOKEN} 1000 1 -`);
       const { signal, remaining } = await acquired;
       const end = performance.now() + remaining;
       signal.throwIfAborted();
