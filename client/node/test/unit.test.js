@@ -238,7 +238,7 @@ test('retries_become_a_wait', { timeout }, () =>
 );
 
 test('a_short_wait_for_a_daemon_has_a_retry', { timeout }, async () => {
-  const settings = { retryCount: 1, retryDelay: 200, retryJitter: 0 };
+  const settings = { retryCount: 1, retryDelay: 1000, retryJitter: 0 };
   const client = new Redlock('unix:/nowhere/redlockd.sock', settings);
   let attempts = 0;
   client.on('error', () => attempts++);
