@@ -111,7 +111,7 @@ mutant names-not-leased repoint,clients,daemon-kill "$unfit" engine/guard/guard.
     /^static bool awaits_lease_answer/,/^}/s/return true;/return false;/'
 mutant lease-ends-with-the-quarantine repoint,clients,daemon-kill "$unfit" engine/guard/guard.c \
     's|heartbeat->lease_ms = .*|heartbeat->lease_ms = periods->quarantine_ns / NS_PER_MS;|'
-mutant expired-conflict-not-asked-about repoint,clients "$unfit" engine/guard/guard.c \
+mutant expired-conflict-not-asked-about repoint,jitter,clients "$unfit" engine/guard/guard.c \
     's/~node->lease.held_on;/~(node->lease.held_on | node->lease.conflicts);/'
 mutant lost-lease-ends-a-conflict repoint,lost-lease,clients "$unfit" engine/guard/name_lease.c \
     's/(keeps \&\& repeated))/1)/'
