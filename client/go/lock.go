@@ -90,7 +90,7 @@ type Lock struct {
 	autoExtend bool
 	extending  bool
 	retryAt    int64
-	failure    error // of the last automatic extension
+	failure    error // of the last automatic extension, if the lock was not extended since
 }
 
 // Lock acquires the lock of a resource. It waits in the queue of the daemon until the lock is
@@ -336,6 +336,9 @@ func (l *Lock) lost(text string, cause error) *Error {
 
 // expired describes a loss because of the time. l.mu is locked.
 func (l *Lock) expired(text string) *Error {
+	if !l.autoExtend { // LockAll may have extended it while it waited for the others
+		return l.lost(text, nil)
+	}
 	var failure *Error
 	if errors.As(l.failure, &failure) && limits[failure.limit] != "" {
 		text = limits[failure.limit]
@@ -485,7 +488,7 @@ func (l *Lock) extend(ctx context.Context, ttl int64) error {
 func (l *Lock) moveDeadline(deadline, at int64) {
 	l.checkDeadline(at)
 	if l.err == nil && deadline > l.deadline {
-		l.deadline = deadline
+		l.deadline, l.failure = deadline, nil
 	}
 }
 

@@ -276,3 +276,23 @@ func TestClientPrintsItsAddresses(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A loss names the failure of an extension only if the lock needed that extension.
+func TestFailuresThatEndALock(t *testing.T) {
+	failure := replyError("extend", "a", reply{word: "LIMIT", rest: "hold"})
+	for _, test := range []struct {
+		autoExtend, extended, named bool
+	}{
+		{true, false, true},
+		{true, true, false},
+		{false, false, false},
+	} {
+		l := &Lock{resource: "a", deadline: now() + 60e9, autoExtend: test.autoExtend, failure: failure}
+		if test.extended {
+			l.moveDeadline(l.deadline+1, now())
+		}
+		if err := l.expired("its time is over"); strings.Contains(err.Error(), "max_hold") != test.named {
+			t.Error(err)
+		}
+	}
+}

@@ -53,7 +53,7 @@ export class Grant {
     this.proven = true; // false: the deadline comes from the time of day of another process
     this.unlocking = false; // the token is good only for UNLOCK
     this.unlockSent = false; // an UNLOCK without a reply may have been carried out
-    this.failure = null; // of the extension that is under way
+    this.failure = null; // why the automatic extension that is under way has not succeeded yet
   }
 }
 
@@ -161,7 +161,7 @@ export class Client {
   async extend(grant, ttl, until, insists) {
     const earlier = grant.deadline;
     let error = null;
-    grant.failure = null;
+    if (insists) grant.failure = null;
     for (;;) {
       const askedAt = now();
       const attempt = this.#tryExtend(grant, ttl);
@@ -169,20 +169,24 @@ export class Client {
       // Another connection has no better chance with a HOLD.
       const limit = grant.hold ? until - now() : Math.min(until - now(), answerLimit(ttl));
       try {
-        if ((await within(attempt, limit)) !== LATE) return;
-        error = this.trouble ?? error;
-        error ??= new UnavailableError(`${grant.name}: no answer to EXTEND in time`);
+        if ((await within(attempt, limit)) !== LATE) break;
+        const answer = insists && error?.outcome ? error : null; // to an earlier attempt
+        error =
+          this.trouble ??
+          answer ??
+          new UnavailableError(`${grant.name}: no answer to EXTEND in time`);
         if (this.#current !== null && this.#current.heardAt < askedAt) this.#avoid(this.#current);
       } catch (failure) {
         error = failure;
       }
-      grant.failure = error;
+      if (insists) grant.failure = error;
       const pause = Math.min(ttl / 30, EXTEND_PAUSE_MAX_MS);
       const canRetry = !(error instanceof LostError) && (insists || canRetryExtend(error));
       if (!canRetry || this.#quit || now() + pause >= until) throw error;
       await sleep(pause);
-      if (grant.deadline > earlier) return; // by the reply that was late
+      if (grant.deadline > earlier) break; // by the reply that was late
     }
+    if (insists) grant.failure = null;
   }
 
   async #tryExtend(grant, ttl, confirming = false) {

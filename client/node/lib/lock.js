@@ -190,7 +190,6 @@ export class Lock {
     try {
       await this.#extendAll(duration, Math.min(this.#deadline(), now() + timeout), false);
     } catch (error) {
-      if (error instanceof LostError) this.#lose(error);
       this.#checkDeadline();
       throw this.#error ?? error;
     }
@@ -199,8 +198,17 @@ export class Lock {
   }
 
   #extendAll(ttl, until, insists) {
-    const client = this.redlock[CLIENT];
-    return all(this.#grants.map((grant) => client.extend(grant, ttl, until, insists)));
+    return all(
+      this.#grants.map(async (grant) => {
+        try {
+          await this.redlock[CLIENT].extend(grant, ttl, until, insists);
+        } catch (error) {
+          // At once: the others may go on until the lock is given up.
+          if (error instanceof LostError) this.#lose(error);
+          throw error;
+        }
+      }),
+    );
   }
 
   #ttl() {
@@ -252,13 +260,12 @@ export class Lock {
     try {
       await this.#extendAll(this.#ttl(), this.#giveUpAt(), true);
     } catch (cause) {
-      this.#lose(cause instanceof LostError ? cause : this.#unextendedError(cause));
+      this.#lose(this.#unextendedError(cause));
     }
     this.#renewingAt = null;
     this.#schedule();
   }
 
-  /** Why the extension that is under way has not succeeded yet. */
   #failure() {
     const failed = this.#grants.find((grant) => grant.failure !== null);
     return failed?.failure ?? this.redlock[CLIENT].trouble;

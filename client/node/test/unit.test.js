@@ -356,6 +356,43 @@ test('a_stall_does_not_hide_why_the_extension_failed', { timeout }, () =>
   }),
 );
 
+test('an_extension_that_succeeded_is_no_reason_for_a_loss', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    const isNoLimit = (error) => error instanceof api.LostError && !/max_hold/.test(error.message);
+    const done = assert.rejects(client.using(['a', 'b'], 3000, aborted), isNoLimit);
+    let extensions = 0;
+    for (let unlocks = 0; unlocks < 2; ) {
+      const { words, reply } = await daemon.next();
+      const [verb, name] = words;
+      if (verb === 'UNLOCK') unlocks++;
+      if (verb === 'UNLOCK') reply('OK');
+      else if (verb === 'LOCK') reply(`OK ${TOKEN} 2990 1 -`);
+      else if (name === 'a') reply(extensions++ === 0 ? 'LIMIT hold' : `OK ${TOKEN} 2990 1`);
+    }
+    await done;
+  }),
+);
+
+// The daemon does not answer the other EXTEND, and `timeout` is long.
+test('one_lock_that_is_gone_ends_all_at_once', { timeout }, () =>
+  withDaemon(
+    async (daemon, client) => {
+      const acquired = client.acquire(['a', 'b'], 60_000);
+      for (let i = 0; i < 2; i++) (await daemon.next()).reply(`OK ${TOKEN} 59000 1 -`);
+      const lock = await acquired;
+      const extended = assert.rejects(lock.extend(60_000), { reason: 'gone' });
+      (await daemon.next()).reply('GONE');
+      const other = await daemon.next();
+      await aborted(lock.signal);
+      assert.equal(lock.signal.error.reason, 'gone');
+      assert.equal(lock.remaining, 0);
+      other.reply(`OK ${TOKEN} 59000 1`);
+      await extended;
+    },
+    { timeout: 2 * timeout },
+  ),
+);
+
 // The daemon does not answer UNLOCK before the caller has its error, and `timeout` is long.
 test('a_loss_is_reported_before_the_release', { timeout }, () =>
   withDaemon(
