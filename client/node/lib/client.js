@@ -54,6 +54,7 @@ export class Grant {
     this.unlocking = false; // the token is good only for UNLOCK
     this.unlockSent = false; // an UNLOCK without a reply may have been carried out
     this.failure = null; // why the automatic extension that is under way has not succeeded yet
+    this.onLost = null; // called with a LostError by each EXTEND that finds the lock lost
   }
 }
 
@@ -156,21 +157,27 @@ export class Client {
   /**
    * Extends the grant; repeats the request until `until`. Throws LostError once the lock is lost
    * for good. After any other error the earlier deadline stands. insists: repeats it after each of
-   * these, since the operator may be about to change the secret or the limit.
+   * these, since the operator may be about to change the secret or the limit. Then an extension by
+   * the program will do as well.
    */
   async extend(grant, ttl, until, insists) {
     const earlier = grant.deadline;
     let error = null;
+    let extended = false;
     if (insists) grant.failure = null;
     for (;;) {
       const askedAt = now();
       const attempt = this.#tryExtend(grant, ttl);
+      attempt.then(
+        () => (extended = true),
+        (failure) => failure instanceof LostError && grant.onLost?.(failure),
+      );
       // If the reply is late, another request follows, and whichever is answered first counts.
       // Another connection has no better chance with a HOLD.
       const limit = grant.hold ? until - now() : Math.min(until - now(), answerLimit(ttl));
       try {
         if ((await within(attempt, limit)) !== LATE) break;
-        const answer = insists && error?.outcome ? error : null; // to an earlier attempt
+        const answer = error?.outcome ? error : null; // to an earlier attempt
         error =
           this.trouble ??
           answer ??
@@ -182,9 +189,10 @@ export class Client {
       if (insists) grant.failure = error;
       const pause = Math.min(ttl / 30, EXTEND_PAUSE_MAX_MS);
       const canRetry = !(error instanceof LostError) && (insists || canRetryExtend(error));
-      if (!canRetry || this.#quit || now() + pause >= until) throw error;
-      await sleep(pause);
-      if (grant.deadline > earlier) break; // by the reply that was late
+      const isLast = !canRetry || this.#quit !== null || now() + pause >= until;
+      if (!isLast) await sleep(pause);
+      if (extended || (insists && grant.deadline > earlier)) break; // by a reply that was late
+      if (isLast) throw error;
     }
     if (insists) grant.failure = null;
   }

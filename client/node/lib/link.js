@@ -59,7 +59,7 @@ export class Hold {
   }
 
   lose(error, ended) {
-    if (this.error === null) this.ended = ended;
+    this.ended ||= ended;
     this.error ??= error;
     this.onLost?.(this.error);
   }

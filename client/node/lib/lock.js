@@ -61,7 +61,7 @@ export class Lock {
         return Object.assign(grant, { proven: false });
       });
     }
-    for (const { hold } of this.#grants) if (hold) this.#watch(hold);
+    for (const grant of this.#grants) this.#watch(grant);
   }
 
   get resources() {
@@ -91,9 +91,13 @@ export class Lock {
   #deadline() {
     if (this.#released) return 0;
     if (this.#error) return this.#lostDeadline;
+    return this.#earliest().deadline;
+  }
+
+  #earliest() {
     const grants = this.#grants;
-    let earliest = grants[0].deadline;
-    for (let i = 1; i < grants.length; i++) earliest = Math.min(earliest, grants[i].deadline);
+    let earliest = grants[0];
+    for (const grant of grants) if (grant.deadline < earliest.deadline) earliest = grant;
     return earliest;
   }
 
@@ -156,7 +160,7 @@ export class Lock {
     };
     addGrant = (lock, grant) => {
       lock.#grants.push(grant);
-      if (grant.hold) lock.#watch(grant.hold);
+      lock.#watch(grant);
       lock.#schedule();
     };
     /** Leaves the grants to another Lock. */
@@ -184,35 +188,31 @@ export class Lock {
 
   async #extend(duration, timeout) {
     checkDuration(duration);
-    this.#checkDeadline();
-    if (this.#error || this.#released)
-      throw this.#error ?? new LostError('the lock was released', { reason: 'released' });
+    this.#checkHeld();
     try {
       await this.#extendAll(duration, Math.min(this.#deadline(), now() + timeout), false);
     } catch (error) {
       this.#checkDeadline();
       throw this.#error ?? error;
     }
+    this.#checkHeld();
     this.#schedule();
     return this;
   }
 
+  #checkHeld() {
+    this.#checkDeadline();
+    if (this.#error || this.#released)
+      throw this.#error ?? new LostError('the lock was released', { reason: 'released' });
+  }
+
   #extendAll(ttl, until, insists) {
-    return all(
-      this.#grants.map(async (grant) => {
-        try {
-          await this.redlock[CLIENT].extend(grant, ttl, until, insists);
-        } catch (error) {
-          // At once: the others may go on until the lock is given up.
-          if (error instanceof LostError) this.#lose(error);
-          throw error;
-        }
-      }),
-    );
+    const client = this.redlock[CLIENT];
+    return all(this.#grants.map((grant) => client.extend(grant, ttl, until, insists)));
   }
 
   #ttl() {
-    return this.#grants[0].ttl;
+    return this.#earliest().ttl;
   }
 
   // --- time ---
@@ -282,7 +282,10 @@ export class Lock {
 
   // --- loss ---
 
-  #watch(hold) {
+  #watch(grant) {
+    const { hold } = grant;
+    grant.onLost = (error) => this.#lose(error);
+    if (!hold) return;
     hold.onLost = (error) => this.#lose(error, hold.ended);
     if (hold.error) this.#lose(hold.error, hold.ended);
   }
@@ -292,7 +295,11 @@ export class Lock {
    * already. Otherwise the work has until the deadline to stop.
    */
   #lose(error, ended = error.reason === 'gone') {
-    if (this.#error || this.#released) return;
+    if (this.#released) return;
+    if (this.#error) {
+      if (ended) this.#lostDeadline = 0;
+      return;
+    }
     this.#lostDeadline = ended ? 0 : this.#deadline();
     this.#error = error;
     clearTimeout(this.#timer);

@@ -20,6 +20,7 @@ import {
 import { aborted, ScriptedDaemon, until } from './cluster.js';
 
 const TOKEN = '0123456789abcdef0123456789abcdef01234567';
+const OTHER_TOKEN = '1123456789abcdef0123456789abcdef01234567';
 const timeout = 60_000;
 
 // --- the clock ---
@@ -391,6 +392,98 @@ test('one_lock_that_is_gone_ends_all_at_once', { timeout }, () =>
     },
     { timeout: 2 * timeout },
   ),
+);
+
+test('gone_counts_after_the_extension_was_given_up', { timeout }, () =>
+  withDaemon(
+    async (daemon, client) => {
+      const acquired = client.acquire(['a'], 60_000);
+      (await daemon.next()).reply(`OK ${TOKEN} 59000 1 -`);
+      const lock = await acquired;
+      const given = assert.rejects(lock.extend(60_000), api.UnavailableError);
+      const extend = await daemon.next();
+      await given;
+      assert.ok(lock.remaining > 0 && !lock.signal.aborted);
+      extend.reply('GONE');
+      await aborted(lock.signal);
+      assert.equal(lock.signal.error.reason, 'gone');
+      assert.equal(lock.remaining, 0);
+    },
+    { timeout: 500 },
+  ),
+);
+
+// A lock that is lost leaves time to stop, until another client can have it.
+test('a_lost_lock_that_is_gone_has_no_time_left', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (const isByPush of [true, false]) {
+      const acquired = client.acquire(['a', 'b'], 60_000, { hold: true });
+      const grant = await daemon.next();
+      grant.reply(`OK ${TOKEN} 59000 1 -`);
+      (await daemon.next()).reply(`OK ${OTHER_TOKEN} 59000 1 -`);
+      const lock = await acquired;
+      const extended = assert.rejects(lock.extend(60_000), { reason: 'noquorum' });
+      const extensions = [await daemon.next(), await daemon.next()];
+      grant.conn.write(`! LOST a ${TOKEN} noquorum\n`);
+      await aborted(lock.signal);
+      assert.ok(lock.remaining > 0);
+      if (isByPush) grant.conn.write(`! LOST b ${OTHER_TOKEN} gone\n`);
+      else extensions[1].reply('GONE');
+      await until(() => lock.remaining === 0);
+      extensions[0].reply(`OK ${TOKEN} 59000 1`);
+      if (isByPush) extensions[1].reply(`OK ${OTHER_TOKEN} 59000 1`);
+      await extended;
+      const released = assert.rejects(lock.release(), { reason: 'noquorum' });
+      for (let i = 0; i < 2; i++) (await daemon.next()).reply('GONE');
+      await released;
+    }
+  }),
+);
+
+test('extend_rejects_if_the_lock_has_ended_meanwhile', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    for (const reason of ['gone', 'released']) {
+      const acquired = client.acquire(['a'], 60_000, { hold: true });
+      const grant = await daemon.next();
+      grant.reply(`OK ${TOKEN} 59000 1 -`);
+      const lock = await acquired;
+      const extended = assert.rejects(lock.extend(60_000), { reason });
+      const extend = await daemon.next();
+      let released;
+      if (reason === 'gone') grant.conn.write(`! LOST a ${TOKEN} gone\n`);
+      else released = lock.release();
+      extend.reply(`OK ${TOKEN} 59000 1`);
+      await extended;
+      if (released) (await daemon.next()).reply('OK');
+      await released;
+    }
+  }),
+);
+
+// The daemon answers only that extension. The automatic one then has no reason to end the lock.
+test('an_extension_by_the_program_will_do', { timeout }, () =>
+  withDaemon(async (daemon, client) => {
+    let begun;
+    let extended;
+    const work = async (signal, lock) => {
+      await new Promise((resolve) => (begun = resolve));
+      await lock.extend(20_000);
+      await sleep(3000); // it would have given up by then
+      assert.ok(!signal.aborted && lock.remaining > 6000);
+      extended = true;
+    };
+    const done = client.using(['a'], 6000, work);
+    for (let verb; verb !== 'UNLOCK'; ) {
+      const { words, reply } = await daemon.next();
+      [verb] = words;
+      if (verb === 'LOCK') reply(`OK ${TOKEN} 5990 1 -`);
+      else if (verb === 'UNLOCK') reply('OK');
+      else if (words[3] === '20000') reply(`OK ${TOKEN} 19990 1`);
+      else begun();
+    }
+    await done;
+    assert.ok(extended);
+  }),
 );
 
 // The daemon does not answer UNLOCK before the caller has its error, and `timeout` is long.
