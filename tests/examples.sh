@@ -7,7 +7,7 @@
 #     .\" tested: session        requests, and the replies of a daemon
 #     .\" tested: yaml           a valid configuration
 #     .\" tested: c              a program that gets the daemon's URL and must succeed
-#     .\" tested: c-until-lost   a program that ends when the daemon stops
+#     .\" tested: c-until-lost   a program that ends when the daemon stops, or falls silent
 #
 # The output is allowed to differ from the page in numbers and tokens, but not in a number that is
 # alone on its line. Where the page shows a token twice, the daemon must send the same token twice. In
@@ -208,20 +208,32 @@ run_c() {
         { status=$?; cat "$work/said"; fail "ended with status $status"; }
 }
 
+# The program must end with 1 and two lines: when the daemon stops, and, built with a shorter TTL, when
+# the daemon is frozen.
 run_c_until_lost() {
+    compile "$1" && loses_the_lock stop_daemon || return
+    start_daemon && sed 's/30000/10000/' "$1" >"$work/short.c" && compile "$work/short.c" || return
+    loses_the_lock freeze_daemon
+    local status=$?
+    kill -CONT "$daemon"
+    return $status
+}
+
+freeze_daemon() { kill -STOP "$daemon"; }
+
+loses_the_lock() {
     local pid status
-    compile "$1" || return
     timeout 60 "$work/example" "unix:$work/socket" >"$work/said" 2>&1 &
     pid=$!
     for _ in $(seq 6000); do
         { [ -s "$work/said" ] || ! kill -0 $pid 2>/dev/null; } && break
         sleep 0.01
     done
-    stop_daemon
+    $1
     wait $pid
     status=$?
     [ "$status: $(wc -l <"$work/said")" = "1: 2" ] ||
-        { cat "$work/said"; fail "was not granted the lock, or did not report its loss"; }
+        { cat "$work/said"; fail "was not granted the lock, or did not report its loss ($1)"; }
 }
 
 # --- running the examples -------------------------------------------------------------------------
