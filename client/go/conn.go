@@ -340,8 +340,8 @@ func (c *conn) receive(line []byte) error {
 		c.abandoned--
 		if granted {
 			c.client.discard(c, call.request, r.grant)
-		} else if r.word == "OK" && call.request.verb == "EXTEND" {
-			call.lock.extendedLate(r.grant)
+		} else if call.request.verb == "EXTEND" {
+			call.lock.extendedLate(r)
 		}
 		return nil
 	}
@@ -410,9 +410,12 @@ func (c *conn) abandon(call *call) {
 	}
 	c.mu.Unlock()
 	// The reply came at the same time.
-	if r := <-call.reply; r.word == "OK" && call.request.verb == "LOCK" {
+	r := <-call.reply
+	if r.word == "OK" && call.request.verb == "LOCK" {
 		c.forget(r.grant.token)
 		c.client.discard(c, call.request, r.grant)
+	} else if call.request.verb == "EXTEND" {
+		call.lock.extendedLate(r)
 	}
 }
 

@@ -492,12 +492,17 @@ func (l *Lock) moveDeadline(deadline, at int64) {
 	}
 }
 
-// extendedLate is called by the connection, when it reads OK to an EXTEND that was given up. If the
-// masters are slow, all replies come late, but still in time.
-func (l *Lock) extendedLate(g grant) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.moveDeadline(g.deadline, now())
+// extendedLate is called by the connection, when it reads the reply to an EXTEND that was given up. If
+// the masters are slow, all replies come late, but still in time.
+func (l *Lock) extendedLate(r reply) {
+	switch r.word {
+	case "GONE":
+		l.lose(explainLoss("gone"), nil, true)
+	case "OK":
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.moveDeadline(r.grant.deadline, now())
+	}
 }
 
 // proven is called by the connection, when a PING is answered that was sent at that time.

@@ -34,6 +34,7 @@ func TestScripted(t *testing.T) {
 		"extension_moves_from_a_silent_daemon":         extensionMovesFromASilentDaemon,
 		"extension_moves_to_another_daemon":            extensionMovesToAnotherDaemon,
 		"late_extensions_count":                        lateExtensionsCount,
+		"late_gone_counts":                             lateGoneCounts,
 		"contexts_say_why":                             contextsSayWhy,
 		"deadline_of_the_context_ends_the_wait":        deadlineOfTheContextEndsTheWait,
 		"deadline_is_computed_from_before_the_request": deadlineIsComputedFromBeforeTheRequest,
@@ -738,6 +739,29 @@ func lateExtensionsCount(t *testing.T) {
 		must(t, lock.Err())
 		return lock.Remaining() > 2700*time.Millisecond
 	})
+}
+
+// GONE counts, also after the EXTEND was given up.
+func lateGoneCounts(t *testing.T) {
+	s := newScripted(t)
+	locks, done := lockAt(t, s, background(t), WithTTL(time.Minute))
+	s.accept()
+	tag, _ := s.expect("LOCK")
+	s.send(tag + " OK " + token + " 59000 0 -\n")
+	must(t, result(t, done))
+	lock := <-locks
+	ctx, cancel := context.WithCancel(context.Background())
+	extended := async(func() error { return lock.Extend(ctx, time.Minute) })
+	tag, _ = s.expect("EXTEND")
+	cancel()
+	mustBe(t, result(t, extended), ErrUnavailable)
+	must(t, lock.Err())
+	s.send(tag + " GONE\n")
+	cancelled(t, lock.Context())
+	mustBe(t, lock.Err(), ErrLost)
+	if lock.Remaining() != 0 {
+		t.Error(lock.Remaining())
+	}
 }
 
 // The error of the context says that the lock is lost, for several locks too. Code that knows only
