@@ -278,7 +278,7 @@ class TokenCall(Call):
         self.gives_up_ns, self.attempt_ns = gives_up_ns, attempt_ns
         self.pin, self.hold_of = pin, pin
         self.done: Optional[Done] = done  # None: it has ended
-        self.late: Optional[Done] = None  # EXTEND: takes an OK that comes after the next attempt
+        self.late: Optional[Done] = None  # EXTEND: takes a reply that comes after the next attempt
         self.repeated = False  # an earlier attempt may have been carried out
         self.paused = False
         self.trouble = ""  # why the last attempt failed
@@ -354,7 +354,7 @@ class TokenCall(Call):
 
 class _LateExtend(Call):
     """An EXTEND that was sent again, or given up. If the masters are slow, its OK can still come in
-    time."""
+    time. And GONE counts at any time."""
 
     __slots__ = ("call", "was_sent_ns")
     wanted = False
@@ -365,7 +365,11 @@ class _LateExtend(Call):
 
     def on_reply(self, engine: Engine, words: List[bytes], now: int) -> None:
         call = self.call
-        if words[1] == b"OK" and call.ttl_ms is not None and call.late is not None:
+        if call.ttl_ms is None or call.late is None:
+            return
+        if words[1] == b"GONE":
+            call.late(Outcome(b"GONE", 0, None), now)
+        elif words[1] == b"OK":
             grant = _protocol.parse_extended(words, call.token, call.ttl_ms)
             deadline_ns = _protocol.deadline_ns(grant, self.was_sent_ns, now)
             call.late(Outcome(b"OK", deadline_ns, None), now)
@@ -636,6 +640,8 @@ class Lease(Timed):
         trouble = (extension.trouble if extension is not None else "") or self.trouble
         reason = "unextended" if self.extends else "expired"
         text = _protocol.explain_loss(reason)
-        if self.extends and trouble:
+        if not self.extends:
+            return reason, text
+        if trouble:
             text += f": {trouble}"
         return reason, _protocol.LIMITS.get(self.limit or "", text)

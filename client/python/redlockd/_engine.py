@@ -262,13 +262,14 @@ class Engine(Timed):
         elif was == OPEN:
             self._pause(now)
         calls, session.pending = session.pending, {}
-        for call in calls.values():
-            self.stop_timer(call)
-            call.on_broken(self, error, now)
+        # Before the calls end, so that no thread which waits for one finds the lock still held.
         for lease in list(session.holds.values()):
             # The daemon may have seen a clean end, which releases a HOLD at once.
             self.lose(lease, "closed", now, ended=not lease.linger)
         session.holds.clear()
+        for call in calls.values():
+            self.stop_timer(call)
+            call.on_broken(self, error, now)
         if self.queue:
             self._connect(now)
 
@@ -431,7 +432,7 @@ class Engine(Timed):
             lease.extensions.remove(call)
             if by_itself:
                 lease.extension = None
-            self._extended(lease, ttl_ms, outcome, at)
+            self._extended(lease, ttl_ms, outcome, by_itself, at)
             if done is not None:
                 done(outcome, at)
 
@@ -439,7 +440,7 @@ class Engine(Timed):
             lease.resource, lease.token, ttl_ms, gives_up_ns, lease.attempt_ns(self), lease.session,
             extended,
         )  # fmt: skip
-        call.late = lambda outcome, at: self._extended(lease, ttl_ms, outcome, at)
+        call.late = lambda outcome, at: self._extended(lease, ttl_ms, outcome, by_itself, at)
         lease.extensions.append(call)
         if by_itself:
             lease.extension = call
@@ -448,14 +449,16 @@ class Engine(Timed):
         else:
             self.submit(call, now)
 
-    def _extended(self, lease: Lease, ttl_ms: int, outcome: Outcome, now: int) -> None:
-        if lease.state != HELD:
-            return
-        if outcome.error is not None:
-            lease.trouble = str(outcome.error)
+    def _extended(
+        self, lease: Lease, ttl_ms: int, outcome: Outcome, by_itself: bool, now: int
+    ) -> None:
         if outcome.word == b"GONE":
             self.lose(lease, "gone", now, ended=True)
-        elif now >= lease.give_up_ns():
+        if lease.state != HELD:
+            return
+        if outcome.error is not None and by_itself:
+            lease.trouble = str(outcome.error)
+        if now >= lease.give_up_ns():
             # The work has been told to stop, or is about to be. An OK comes too late.
             self.expire(lease, now)
         elif outcome.word == b"OK":
@@ -463,7 +466,7 @@ class Engine(Timed):
             if outcome.deadline_ns > lease.deadline_ns:
                 lease.deadline_ns, lease.ttl_ms = outcome.deadline_ns, ttl_ms
             lease.schedule(self)
-        else:
+        elif by_itself:
             limit = outcome.error.limit if isinstance(outcome.error, Unavailable) else None
             lease.limit = limit if lease.extends else None
             pause_ns = min(lease.ttl_ms * NS_PER_MS // 30, EXTEND_AGAIN_MAX_NS)
@@ -475,18 +478,20 @@ class Engine(Timed):
     ) -> None:
         """The lease is lost. reason: see Lost. ended: another client may have the lock already.
         text: the reason for people, if it is not that of explain_loss()."""
+        if lease.state == LOST and ended:
+            lease.deadline_ns = 0
         if lease.state != HELD:
             return
         lease.state, lease.reason = LOST, reason
         lease.text = text or _protocol.explain_loss(reason)
         if ended:
             lease.deadline_ns = 0
+        on_lost, lease.on_lost = lease.on_lost, ignore_loss
+        on_lost(lease)
         self._end_lease(lease, now)
         session = lease.session
         if session is not None and lease.token in session.holds:
             self.at(lease, lease.deadline_ns)  # until then, its work may still be stopping
-        on_lost, lease.on_lost = lease.on_lost, ignore_loss
-        on_lost(lease)
 
     def expire(self, lease: Lease, now: int) -> None:
         """Loses the lease if its time is over."""

@@ -207,8 +207,11 @@ def why_gone(leases: List[Lease]) -> str:
 
 
 def was_held(outcomes: List[Outcome]) -> bool:
-    """Whether each UNLOCK has released the lock. Raises the error of an UNLOCK that failed."""
+    """Whether each UNLOCK has released the lock. If none says that it had ended before, raises the
+    error of one that failed."""
+    if any(outcome.word == b"GONE" for outcome in outcomes):
+        return False
     for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.take_error()
-    return all(outcome.word == b"OK" for outcome in outcomes)
+    return True

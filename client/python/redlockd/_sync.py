@@ -741,8 +741,8 @@ class Lock(LockBase):
         """Releases the lock. Raises Lost if the work has ended after the lock, without an error."""
         leases = self._leases
         try:
+            deadline_ns = self._deadline_ns()  # a loss in this moment makes it 0
             reason = self._why_lost() if leases else None
-            deadline_ns = self._deadline_ns()
             if not self._release(leases) and reason is None and now_ns() < deadline_ns:
                 reason = why_gone(leases)  # it had ended before its time
         except RedlockError as failure:

@@ -4,8 +4,9 @@ import unittest
 
 import support  # noqa: F401 (finds the package)
 from redlockd import Denied, NoQuorum, NotAcquired, Unavailable, _engine, _protocol
-from redlockd._calls import CLOSED, HELD, LOST, OPEN, QUITTING, Acquire
+from redlockd._calls import CLOSED, HELD, LOST, OPEN, QUITTING, Acquire, Outcome
 from redlockd._engine import Engine
+from redlockd._lock import was_held
 from redlockd._protocol import Garbled
 
 MS, S = 1_000_000, 1_000_000_000
@@ -159,6 +160,51 @@ class Deadlines(EngineCase):
         for _, tag in sent:
             self.reply(session, f"{tag} OK {T1.decode()} 29000 0")
         self.assertTrue(before > 0 and lease.deadline_ns == 0)
+
+    def pass_seconds(self, session, count):
+        for _ in range(count):
+            self.advance(1 * S)
+            self.reply(session, "! NEWS")  # so the connection is not silent
+
+    def test_late_gone_counts(self):
+        """The EXTEND was given up, by the program (False) or for the next one (True)."""
+        for auto_extend in (False, True):
+            with self.subTest(auto_extend=auto_extend):
+                self.setUp()
+                attempt, lease, session = self.acquire(auto_extend=auto_extend)
+                outcomes = []
+                if auto_extend:
+                    self.advance(10 * S)
+                else:
+                    done = lambda outcome, now: outcomes.append(outcome)  # noqa: E731
+                    self.engine.extend(lease, 30000, done, self.now)
+                [[tag, *_]] = self.sent(session)
+                self.pass_seconds(session, 6)
+                self.assertEqual((lease.state, len(outcomes)), (HELD, 0 if auto_extend else 1))
+                self.reply(session, f"{tag} GONE")
+                self.assertEqual((lease.state, lease.reason), (LOST, "gone"))
+                self.assertEqual((lease.deadline_ns, attempt.lost), (0, [lease]))
+
+    def test_gone_leaves_a_lost_lock_no_time(self):
+        _, lease, session = self.acquire(auto_extend=True)
+        self.pass_seconds(session, 28)
+        self.assertEqual((lease.state, lease.reason), (LOST, "unextended"))
+        self.assertGreater(lease.deadline_ns, self.now)
+        tag = self.sent(session)[0][0]
+        self.reply(session, f"{tag} GONE")
+        self.assertEqual((lease.deadline_ns, lease.reason), (0, "unextended"))
+
+    def test_extend_by_the_program_does_not_disturb_the_automatic_one(self):
+        _, lease, session = self.acquire(auto_extend=True)
+        self.engine.extend(lease, 60000, lambda outcome, now: None, self.now)
+        [[tag, *_]] = self.sent(session)
+        self.reply(session, f"{tag} LIMIT hold")
+        self.assertEqual((lease.retry_ns, lease.limit, lease.trouble), (0, None, ""))
+        self.advance(10 * S)
+        self.assertIn(["EXTEND", "r", T1.decode(), "30000"], [w[1:] for w in self.sent(session)])
+        self.advance(18 * S)
+        self.assertEqual(lease.reason, "unextended")
+        self.assertNotIn("max_hold", lease.text)
 
     def test_extension_never_shortens(self):
         _, lease, session = self.acquire()
@@ -418,6 +464,13 @@ class Releases(EngineCase):
         self.engine.release(attempt.leases, outcomes.extend, self.now)
         self.assertEqual([outcome.word for outcome in outcomes], [b"GONE", b"GONE"])
         self.assertEqual([words[1] for words in self.sent(session)], ["UNLOCK", "UNLOCK"])
+
+    def test_of_several_says_that_one_was_lost(self):
+        failed = Outcome(b"", 0, Unavailable("no answer"))
+        gone, released = Outcome(b"GONE", 0, None), Outcome(b"OK", 0, None)
+        for outcomes, held in (([released, released], True), ([failed, gone], False)):
+            self.assertEqual(was_held(outcomes), held)
+        self.assertRaises(Unavailable, was_held, [released, failed])
 
     def test_of_a_lock_whose_timer_is_late_tells_at_once(self):
         _, lease, _ = self.acquire(auto_extend=True)
