@@ -280,6 +280,9 @@ enum redlock_status redlock_list(struct redlock *redlock, const char *listing,
  *         poll(&fd, 1, -1);
  *     }
  *
+ * A daemon that is stopped or cut off says nothing, so a loop that relies on a HOLD also needs
+ * redlock_start_ping(), and a timeout for poll(): see the last example in libredlock(3).
+ *
  * Up to 1024 requests can be under way at once. Each request gets one answer, in any order. The
  * blocking functions can be called in between: they keep the answers to other requests for
  * redlock_next().
