@@ -594,9 +594,10 @@ class Engine(Timed):
         until their TTL ends. failure: the client cannot go on."""
         self.closed, self.ended, self.failure = True, failure is not None, failure
         error = self.closed_error()
-        for lease in list(self.leases):
-            self.lose(lease, "closed", now, ended=lease.hold, text=str(error))
         sessions = list(self.sessions)
+        held = [lease for session in sessions for lease in session.holds.values()]  # or lost already
+        for lease in [*self.leases, *held]:
+            self.lose(lease, "closed", now, ended=lease.hold, text=str(error))
         for session in sessions:
             session.holds.clear()
         # Calls in the queue, pending, or in a pause. The greeting of a session has no timer.

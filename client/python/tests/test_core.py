@@ -194,6 +194,14 @@ class Deadlines(EngineCase):
         self.reply(session, f"{tag} GONE")
         self.assertEqual((lease.deadline_ns, lease.reason), (0, "unextended"))
 
+    def test_close_leaves_a_lost_hold_no_time(self):
+        _, lease, session = self.acquire(hold=True)
+        self.reply(session, "garbage without a tag that is known")
+        self.assertEqual(lease.state, LOST)
+        self.assertGreater(lease.deadline_ns, self.now)
+        self.engine.close(self.now)
+        self.assertEqual(lease.deadline_ns, 0)
+
     def test_extend_by_the_program_does_not_disturb_the_automatic_one(self):
         _, lease, session = self.acquire(auto_extend=True)
         self.engine.extend(lease, 60000, lambda outcome, now: None, self.now)
