@@ -122,7 +122,19 @@ export class Client {
     wait = Math.min(Math.max(0, wait), WAIT_MAX_MS);
     const hold = options.hold || options.linger ? new Hold(Boolean(options.linger)) : null;
     const text = lockRequest(name, ttl, wait, options);
-    return new Request(text, wait + this.#settings.timeout, name, options.slots, hold);
+    const request = new Request(text, wait + this.#settings.timeout, name, options.slots, hold);
+    request.onLate = () => this.#discard(request);
+    return request;
+  }
+
+  /** A LOCK that was abandoned has a reply. */
+  #discard(request) {
+    const granted = readGrant(request.reply, request.name, request.slots);
+    if (granted === null) return; // it was not granted
+    // Only this connection, or the end of it, ends a HOLD for certain.
+    if (request.hold !== null) request.hold.link = request.link;
+    const grant = new Grant(granted.name, granted.token, 0, 0, null, request.hold);
+    this.unlock(grant).catch(() => {}); // if it fails, the lock expires after its TTL
   }
 
   async #cancellable(reply, request, signals) {
@@ -203,6 +215,8 @@ export class Client {
     if (hold?.error) throw hold.error;
     if (grant.unlocking) throw new LostError(`${name} was released`, { reason: 'released' });
     const request = new Request(`EXTEND ${name} ${token} ${ttl}`, this.#settings.timeout);
+    request.onLate = () =>
+      request.reply === 'GONE' && grant.onLost?.(this.#refusal(request, name));
     await this.#ask(request, hold?.link);
     const extended = readExtension(request.reply, token);
     if (extended === null) throw this.#refusal(request, name);
@@ -291,15 +305,6 @@ export class Client {
   }
 
   // --- events of the connections ---
-
-  discard(request) {
-    const granted = readGrant(request.reply, request.name, request.slots);
-    if (granted === null) return; // it was not granted
-    // Only this connection, or the end of it, ends a HOLD for certain.
-    if (request.hold !== null) request.hold.link = request.link;
-    const grant = new Grant(granted.name, granted.token, 0, 0, null, request.hold);
-    this.unlock(grant).catch(() => {}); // if it fails, the lock expires after its TTL
-  }
 
   onWarning(resource, reason) {
     this.#events.onWarning(resource, reason);

@@ -32,6 +32,7 @@ export class Request {
   resolve = null;
   reject = null;
   abandoned = false;
+  onLate = null; // called if the reply comes after the request was abandoned
   done = false; // has a reply, or never gets one
 
   /**
@@ -155,7 +156,7 @@ export class Link {
     });
   }
 
-  /** Rejects the request. If it is a LOCK that is granted later, the owner releases that lock. */
+  /** Rejects the request. Its reply can still come: see onLate. */
   abandon(request, error) {
     if (request.abandoned || request.done) return;
     request.abandoned = true;
@@ -258,14 +259,13 @@ export class Link {
   }
 
   #settle(request) {
-    const granted = request.name !== null && request.reply.startsWith('OK ');
     request.done = true;
     if (request.abandoned) {
-      if (granted) this.#owner.discard(request);
+      request.onLate?.();
       return;
     }
     this.#living--;
-    if (granted && request.hold !== null) {
+    if (request.hold !== null && request.reply.startsWith('OK ')) {
       // Here and not where the caller continues: LOST may follow in the same packet.
       request.hold.link = this;
       this.holds.set(request.reply.slice(3, 43), request.hold);
