@@ -24,8 +24,8 @@ const struct command commands[] = {
      "                   [--also NAME]... NAME [--] COMMAND [ARGS...]",
      "run a command while holding a lock", OPERANDS_NAME_COMMAND, OPTIONS_RUN,
      "Exit status: that of COMMAND; 128+n if signal n ended it; 122 if the lock was\n"
-     "lost and COMMAND was stopped, with all its processes. Runs for at most max_hold\n"
-     "of the daemon. Sets REDLOCK_RESOURCE, _TOKEN, _DEADLINE_MS, _URL, _HELD, _FENCE.\n"},
+     "lost: COMMAND is stopped, with all its processes. Runs for at most max_hold of\n"
+     "the daemon. Sets REDLOCK_RESOURCE, _TOKEN, _DEADLINE_MS, _URL, _HELD, _FENCE.\n"},
     {"lock", command_lock,
      "[--ttl T] [--wait T | --nonblock] [--slots N] [--fence]\n"
      "                    [--quiet] NAME",

@@ -306,6 +306,7 @@ static int read_message(struct parent *parent)
         parent->over_ns = clock_boottime_ns() + RELEASE_TIMEOUT_NS;
         return RUNNING;
     case IPC_OVER:
+        parent->how.lost |= message.lost;
         return finish(parent, message.text);
     case IPC_GO:
         break;

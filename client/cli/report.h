@@ -15,7 +15,7 @@
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_HELD = 1,         /* another client holds the lock, or the token does not hold it */
-    EXIT_LOST = 122,       /* run: the lock was lost and the command was stopped */
+    EXIT_LOST = 122,       /* run: the lock was lost before the command ended */
     EXIT_NOQUORUM = 123,   /* too few masters could vote, or they were too late */
     EXIT_WAITED = 124,     /* another client still holds the lock after the wait */
     EXIT_FAILED = 125,     /* redlock itself failed: usage, no daemon, a limit, denied */

@@ -188,21 +188,26 @@ static bool prepare_connection(struct supervisor *supervisor)
 }
 
 /* Releases the lock. If no known address works, connects by host name. That lookup may block, which
- * does no harm after the command has ended. */
+ * does no harm after the command has ended. GONE: the lock had ended before. */
 static enum redlock_status release(struct supervisor *supervisor, struct redlock_lock *lock)
 {
     const struct supervisor_plan *plan = supervisor->plan;
     enum redlock_status status = REDLOCK_UNREACHABLE;
+    bool repeated = false;
     if (prepare_connection(supervisor))
         status = redlock_release(plan->redlock, lock);
     /* A reload that changes the users ends the connection. Present the secret again. */
     if (status == REDLOCK_DENIED && !redlock_is_connected(plan->redlock) &&
-        prepare_connection(supervisor))
+        prepare_connection(supervisor)) {
+        repeated = true;
         status = redlock_release(plan->redlock, lock);
-    if (status != REDLOCK_UNREACHABLE || !supervisor->lookup.needed)
-        return status;
-    (void)redlock_set_url(plan->redlock, plan->options->url);
-    return redlock_release(plan->redlock, lock);
+    }
+    if (status == REDLOCK_UNREACHABLE && supervisor->lookup.needed) {
+        (void)redlock_set_url(plan->redlock, plan->options->url);
+        status = redlock_release(plan->redlock, lock);
+    }
+    /* The UNLOCK that was DENIED may have been carried out before the reload. */
+    return repeated && status == REDLOCK_GONE ? REDLOCK_OK : status;
 }
 
 /* Reports the end of the command to the parent, releases the lock and exits. The parent does not
@@ -221,7 +226,8 @@ static _Noreturn void release_and_exit(struct supervisor *supervisor)
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     redlock_set_connect_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     enum redlock_status status = release(supervisor, &lock);
-    if (status == REDLOCK_GONE && !ended.lost)
+    over.lost = status == REDLOCK_GONE;
+    if (over.lost && !ended.lost)
         snprintf(over.text, sizeof(over.text),
                  "was no longer held when the command ended: no quorum of masters has it");
     else if (status != REDLOCK_OK && !ended.lost)

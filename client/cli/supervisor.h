@@ -33,7 +33,7 @@ struct ipc_message {
     enum ipc_kind kind;
     int value;
     bool by_signal; /* ENDED: `value` is a signal, not an exit code */
-    bool lost;      /* ENDED: the lock was lost before */
+    bool lost;      /* ENDED, OVER: the lock was lost before the command ended */
     char text[256]; /* LOST, OVER: message for the user; may be empty */
 };
 

@@ -120,6 +120,19 @@ TEST(a_lock_that_is_gone_allows_no_grace)
     free(output);
 }
 
+/* The key is gone from the masters, and the daemon would notice that only at its next extension,
+ * after 20 s. */
+TEST(a_lock_that_was_gone_when_the_command_ended_is_lost)
+{
+    start(WORDS("--ttl", "1m", "a",
+                SHELL("trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")));
+    wrapper_wait_output(&wrapper, "ready");
+    masters_run(stage.masters, stage.master_count, "DEL redlock:a");
+    kill(wrapper.pid, SIGTERM);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 122);
+    ck_assert(wrapper_complained(&wrapper, "a: was no longer held when the command ended"));
+}
+
 /* The command exits when it is signalled, but a process that it started in another session does not
  * learn of the loss. */
 TEST(no_process_outlives_a_command_that_exits_after_a_loss)
