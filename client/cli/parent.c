@@ -214,7 +214,8 @@ static void pass_on_interrupt(void)
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
-static int finish(struct parent *parent, const char *text)
+/* gone: only the release has shown that the lock was lost. */
+static int finish(struct parent *parent, const char *text, bool gone)
 {
     char name[REPORT_NAME];
     const struct ipc_message *how = &parent->how;
@@ -232,12 +233,15 @@ static int finish(struct parent *parent, const char *text)
         return EXIT_LOST;
     if (interrupted)
         pass_on_interrupt();
+    if (gone)
+        return EXIT_LOST;
     return how->by_signal ? EXIT_SIGNAL + how->value : how->value;
 }
 
 static int finish_without_release(struct parent *parent)
 {
-    return finish(parent, parent->how.lost ? "" : "could not be released; it expires by itself");
+    return finish(parent, parent->how.lost ? "" : "could not be released; it expires by itself",
+                  false);
 }
 
 /* The supervisor is dead or stuck: kills the command and all its descendants. */
@@ -306,8 +310,7 @@ static int read_message(struct parent *parent)
         parent->over_ns = clock_boottime_ns() + RELEASE_TIMEOUT_NS;
         return RUNNING;
     case IPC_OVER:
-        parent->how.lost |= message.lost;
-        return finish(parent, message.text);
+        return finish(parent, message.text, message.lost);
     case IPC_GO:
         break;
     }

@@ -226,11 +226,13 @@ static _Noreturn void release_and_exit(struct supervisor *supervisor)
     redlock_set_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     redlock_set_connect_timeout(plan->redlock, RELEASE_TIMEOUT_MS);
     enum redlock_status status = release(supervisor, &lock);
-    over.lost = status == REDLOCK_GONE;
+    /* After the deadline, it may have ended later than the command. */
+    bool gone = status == REDLOCK_GONE;
+    over.lost = gone && clock_boottime_ns() < supervisor->lease.deadline_ns;
     if (over.lost && !ended.lost)
         snprintf(over.text, sizeof(over.text),
                  "was no longer held when the command ended: no quorum of masters has it");
-    else if (status != REDLOCK_OK && !ended.lost)
+    else if (status != REDLOCK_OK && !gone && !ended.lost)
         snprintf(over.text, sizeof(over.text),
                  "could not be released; it expires by itself: %.160s",
                  redlock_error(plan->redlock));

@@ -148,6 +148,23 @@ TEST(an_interrupt_ends_the_command_and_the_loop_around_it)
     close_terminal(&terminal);
 }
 
+/* The release shows that the lock is lost, but an interrupt ends the script all the same. */
+TEST(an_interrupt_is_passed_on_although_the_lock_was_gone)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type_line(&terminal,
+              "for i in 1 2; do $run --ttl 1m a -- sh -c \"echo round:$i; exec sleep 600\"; done");
+    wait_screen(&terminal, "round:1");
+    masters_run(terminal.stage.masters, terminal.stage.master_count, "DEL redlock:a");
+    press(&terminal, "C-c");
+    type_line(&terminal, "echo code:$?");
+    wait_screen(&terminal, "code:130");
+    ck_assert_ptr_nonnull(strstr(terminal.screen, "no longer held"));
+    ck_assert_ptr_null(strstr(terminal.screen, "round:2"));
+    close_terminal(&terminal);
+}
+
 TEST(a_command_that_handles_an_interrupt_goes_on)
 {
     struct terminal terminal;

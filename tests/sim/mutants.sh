@@ -254,7 +254,7 @@ mutant settled-round-keeps-its-place all 'sleeps while' engine/flight/flights.c 
 
 # --- in the build with tight limits: limits, and bugs that a crowd of clients finds sooner ---
 from=$tight
-mutant old-connection-not-killed cut,clog "still on\|two holders" engine/master/link.c \
+mutant old-connection-not-killed cut,clog,jitter "still on\|two holders" engine/master/link.c \
     's/link->last_client_id != 0 && memcmp/0 \&\& memcmp/'
 mutant hand-over-without-room all aborted engine/flight/flights.c \
     '/^uint32_t flights_hand_over_nodes(/,/^}/s/^    write_batched_first(.*/    (void)key;/'
