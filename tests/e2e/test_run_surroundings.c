@@ -115,9 +115,9 @@ TEST(a_blocked_stderr_costs_no_grace)
     stage_open(&stage, __func__,
                &(struct stage_plan){.masters = 3,
                                     .over_unix = true,
-                                    .daemon = {.locks = ", max_ttl: 3s, max_hold: 6s"}});
+                                    .daemon = {.locks = ", max_ttl: 10s, max_hold: 10s"}});
     shell("mkfifo %s/pipe; exec 8<>%s/pipe 7>%s/pipe 8<&-; "
-          "exec $REDLOCK run --ttl 3s --grace 1m a sh -c 'exec 2>/dev/null; "
+          "exec $REDLOCK run --ttl 10s --grace 1m a sh -c 'exec 2>/dev/null; "
           "trap \"echo cleaned; exit 0\" TERM; while :; do sleep 0.01; done' 2>&7",
           stage.sandbox.dir, stage.sandbox.dir, stage.sandbox.dir);
     ck_assert_int_eq(command.status, 122);
