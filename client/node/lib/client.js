@@ -175,6 +175,7 @@ export class Client {
   async extend(grant, ttl, until, insists) {
     const earlier = grant.deadline;
     let error = null;
+    let answer = null; // the last reply that was not OK
     let extended = false;
     if (insists) grant.failure = null;
     for (;;) {
@@ -182,19 +183,24 @@ export class Client {
       const attempt = this.#tryExtend(grant, ttl);
       attempt.then(
         () => (extended = true),
-        (failure) => failure instanceof LostError && grant.onLost?.(failure),
+        (failure) => {
+          if (failure instanceof LostError) grant.onLost?.(failure);
+          if (!failure.outcome) return;
+          answer = failure;
+          if (insists && grant.failure !== null) grant.failure = answer;
+        },
       );
       // If the reply is late, another request follows, and whichever is answered first counts.
       // Another connection has no better chance with a HOLD.
       const limit = grant.hold ? until - now() : Math.min(until - now(), answerLimit(ttl));
       try {
         if ((await within(attempt, limit)) !== LATE) break;
-        const answer = error?.outcome ? error : null; // to an earlier attempt
         error =
           this.trouble ??
           answer ??
           new UnavailableError(`${grant.name}: no answer to EXTEND in time`);
-        if (this.#current !== null && this.#current.heardAt < askedAt) this.#avoid(this.#current);
+        const silent = this.#current !== null && this.#current.heardAt < askedAt;
+        if (silent && now() - askedAt >= answerLimit(ttl)) this.#avoid(this.#current);
       } catch (failure) {
         error = failure;
       }

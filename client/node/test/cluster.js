@@ -53,7 +53,7 @@ export class Cluster {
 
   /** A client of daemon 0, or of the given addresses. It is closed after the test. */
   client(settings = {}, urls = this.urls.slice(0, 1)) {
-    const client = new Redlock(urls, { retryCount: 0, ...settings });
+    const client = new Redlock(urls, { retryCount: 0, connectTimeout: 10_000, ...settings });
     this.#clients.push(client);
     return client;
   }

@@ -197,7 +197,12 @@ scripted('wrong_arguments', async (daemon, client) => {
     assert.throws(() => new Redlock(daemon.url, settings), RangeError);
   for (const settings of [{ timeout: '5' }, { retryJitter: '5' }, { wait: '5' }])
     assert.throws(() => new Redlock(daemon.url, settings), RangeError);
-  assert.equal(daemon.accepted, 0);
+  const acquired = client.acquire(['good'], 60_000, { wait: 0 });
+  const request = await daemon.next();
+  assert.equal(request.text, 'LOCK good 60000'); // the first that was sent
+  request.reply(`OK ${TOKEN} 59000 1 -`);
+  await acquired;
+  assert.equal(daemon.accepted, 1);
 });
 
 test('fencing', async () => {
@@ -241,11 +246,11 @@ test('several_resources', async () => {
 
 scripted('several_resources_in_byte_order', async (daemon, client) => {
   // In UTF-16 the emoji comes before U+FF5E, in UTF-8 after it.
-  const acquired = client.acquire(['b', '\u{1f512}', '\uff5e', 'a', 'b'], 5000);
+  const acquired = client.acquire(['b', '\u{1f512}', '\uff5e', 'a', 'b'], 60_000);
   for (const name of ['a', 'b', '\uff5e', '\u{1f512}']) {
     const request = await daemon.next();
     assert.equal(request.words[1], name);
-    request.reply(`OK ${TOKEN} 4900 1 -`);
+    request.reply(`OK ${TOKEN} 59000 1 -`);
   }
   assert.deepEqual((await acquired).resources, ['b', '\u{1f512}', '\uff5e', 'a']);
 });

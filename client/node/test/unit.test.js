@@ -215,10 +215,10 @@ test('retries_become_a_wait', { timeout }, () =>
     for (const [settings, expected] of [
       [undefined, 'LOCK a 5000 WAIT 2000'],
       [{ retryCount: 0 }, 'LOCK a 5000'],
-      [{ retryCount: 3, retryDelay: 100 }, 'LOCK a 5000 WAIT 300'],
+      [{ retryCount: 3, retryDelay: 1000 }, 'LOCK a 5000 WAIT 3000'],
       [{ retryCount: -1 }, 'LOCK a 5000 WAIT 86400000'],
       [{ retryCount: Infinity, retryDelay: 0 }, 'LOCK a 5000 WAIT 86400000'],
-      [{ wait: 700 }, 'LOCK a 5000 WAIT 700'],
+      [{ wait: 7000 }, 'LOCK a 5000 WAIT 7000'],
       [{ retryCount: undefined, wait: undefined }, 'LOCK a 5000 WAIT 2000'],
     ]) {
       const acquired = client.acquire(['a'], 5000, settings);
@@ -345,7 +345,10 @@ test('a_stall_does_not_hide_why_the_extension_failed', { timeout }, () =>
     const began = performance.now();
     const done = assert.rejects(client.using(['a'], 3000, aborted), { message: /max_hold/ });
     (await daemon.next()).reply(`OK ${TOKEN} 2990 1 -`);
-    (await daemon.next()).reply('LIMIT hold');
+    // Later than the client waits for one reply, which is a tenth of the TTL.
+    const { reply: replyLate } = await daemon.next();
+    await sleep(350);
+    replyLate('LIMIT hold');
     await sleep(50); // so that the client has read it
     while (performance.now() < began + 2100); // the extension must be given up by then
     for (let verb; verb !== 'UNLOCK'; ) {
@@ -360,15 +363,15 @@ test('a_stall_does_not_hide_why_the_extension_failed', { timeout }, () =>
 test('an_extension_that_succeeded_is_no_reason_for_a_loss', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const isNoLimit = (error) => error instanceof api.LostError && !/max_hold/.test(error.message);
-    const done = assert.rejects(client.using(['a', 'b'], 3000, aborted), isNoLimit);
+    const done = assert.rejects(client.using(['a', 'b'], 6000, aborted), isNoLimit);
     let extensions = 0;
     for (let unlocks = 0; unlocks < 2; ) {
       const { words, reply } = await daemon.next();
       const [verb, name] = words;
       if (verb === 'UNLOCK') unlocks++;
       if (verb === 'UNLOCK') reply('OK');
-      else if (verb === 'LOCK') reply(`OK ${TOKEN} 2990 1 -`);
-      else if (name === 'a') reply(extensions++ === 0 ? 'LIMIT hold' : `OK ${TOKEN} 2990 1`);
+      else if (verb === 'LOCK') reply(`OK ${TOKEN} 5990 1 -`);
+      else if (name === 'a') reply(extensions++ === 0 ? 'LIMIT hold' : `OK ${TOKEN} 5990 1`);
     }
     await done;
   }),
@@ -414,6 +417,25 @@ test('gone_counts_after_the_extension_was_given_up', { timeout }, () =>
       }
     },
     { timeout: 500 },
+  ),
+);
+
+// Its extension ends after a second because the lock does, which says nothing about the daemon.
+test('a_short_extension_keeps_its_connection', { timeout }, () =>
+  withDaemon(
+    async (daemon, client) => {
+      const acquired = client.acquire(['a'], 60_000);
+      (await daemon.next()).reply(`OK ${TOKEN} 1000 1 -`);
+      const lock = await acquired;
+      const extended = assert.rejects(lock.extend(60_000), api.LostError);
+      await daemon.next();
+      await extended;
+      const other = client.acquire(['b'], 60_000);
+      (await daemon.next()).reply(`OK ${OTHER_TOKEN} 59000 1 -`);
+      await other;
+      assert.equal(daemon.accepted, 1);
+    },
+    { timeout: 60_000 },
   ),
 );
 
@@ -713,7 +735,12 @@ test('a_cancelled_wait_ends_its_connection', { timeout }, () =>
     await rejected;
     await until(() => daemon.conns.size === 0);
     await assert.rejects(client.acquire(['a'], 5000, settings), { name: 'AbortError' });
-    assert.equal(daemon.accepted, 1);
+    const acquired = client.acquire(['good'], 5000, { wait: 0 });
+    const request = await daemon.next();
+    assert.equal(request.text, 'LOCK good 5000'); // the first after the one that was cancelled
+    request.reply(`OK ${TOKEN} 4900 1 -`);
+    await acquired;
+    assert.equal(daemon.accepted, 2);
   }),
 );
 
@@ -791,9 +818,12 @@ test('gone_to_the_first_unlock_that_is_carried_out_is_a_loss', { timeout }, () =
     const request = await daemon.next();
     request.reply(`OK ${TOKEN} 59000 1 -`);
     const lock = await acquired;
+    const acquiredHold = client.acquire(['b'], 60_000, { hold: true });
+    (await daemon.next()).reply(`OK ${OTHER_TOKEN} 59000 1 -`);
+    const hold = await acquiredHold;
     daemon.refuses = 2;
     request.conn.destroy();
-    await until(() => daemon.conns.size === 0);
+    await aborted(hold.signal); // the client has seen the end of the connection
     const released = assert.rejects(lock.release(), api.LostError);
     (await daemon.next()).reply('LIMIT operations');
     (await daemon.next()).reply('GONE');
@@ -821,7 +851,7 @@ test('a_silent_daemon_is_left', { timeout }, async () => {
   const daemons = [await ScriptedDaemon.start(), await ScriptedDaemon.start()];
   const client = new Redlock(
     daemons.map(({ url }) => url),
-    { timeout: 300, retryDelay: 10 },
+    { timeout: 1200, retryDelay: 10 },
   );
   try {
     const first = client.acquire(['a'], 5000, { wait: timeout });
@@ -1063,13 +1093,14 @@ test('a_lock_of_another_process', { timeout }, () =>
 
 test('an_extension_after_the_deadline_is_no_extension', { timeout }, () =>
   withDaemon(async (daemon, client) => {
-    const acquired = client.acquire(['a'], 5000);
-    (await daemon.next()).reply(`OK ${TOKEN} 300 1 -`);
+    const acquired = client.acquire(['a'], 20_000);
+    (await daemon.next()).reply(`OK ${TOKEN} 1000 1 -`);
     const lock = await acquired;
-    const extended = assert.rejects(lock.extend(5000), api.LostError);
+    const extended = assert.rejects(lock.extend(20_000), api.LostError);
     const request = await daemon.next();
-    await until(() => lock.remaining === 0);
-    request.reply(`OK ${TOKEN} 4900 1`);
+    await sleep(1); // goes on in a timer: the client reads the reply before its own timers run
+    while (lock.remaining > 0);
+    request.reply(`OK ${TOKEN} 19900 1`);
     await extended;
     assert.equal(lock.remaining, 0);
     assert.ok(lock.signal.aborted);
@@ -1140,13 +1171,13 @@ test('the_deadline_of_another_process_is_replaced_by_a_proven_one', { timeout },
 test('all_or_none_when_an_earlier_lock_is_lost', { timeout }, () =>
   withDaemon(async (daemon, client) => {
     const acquired = assert.rejects(
-      client.acquire(['a', 'b'], 900, { wait: timeout }),
+      client.acquire(['a', 'b'], 3000, { wait: timeout }),
       (error) => error instanceof api.LostError && error.reason === 'gone',
     );
-    (await daemon.next()).reply(`OK ${TOKEN} 890 1 -`);
+    (await daemon.next()).reply(`OK ${TOKEN} 2990 1 -`);
     assert.match((await daemon.next()).text, /^LOCK b /);
     const extend = await daemon.next(); // the first lock is extended while the second one waits
-    assert.equal(extend.text, `EXTEND a ${TOKEN} 900`);
+    assert.equal(extend.text, `EXTEND a ${TOKEN} 3000`);
     extend.reply('GONE');
     const unlock = await daemon.next();
     assert.equal(unlock.text, `UNLOCK a ${TOKEN}`);
