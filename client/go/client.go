@@ -458,7 +458,7 @@ func (c *Client) endRelease() {
 func (c *Client) unlock(ctx context.Context, holder *conn, request *request,
 	until int64) (r reply, repeated bool, err error) {
 	r, repeated, err = c.do(ctx, holder, request, nil, until)
-	if holder != nil && ctx.Err() == nil && r.word != "OK" && r.word != "GONE" {
+	if holder != nil && (err == nil || ctx.Err() == nil) && r.word != "OK" && r.word != "GONE" {
 		holder.retired.Store(true)
 	}
 	return r, repeated, err

@@ -232,6 +232,19 @@ func (s *scripted) expect(verb string) (tag, rest string) {
 	}
 }
 
+// refuse ends all further connections. If the listener were closed, another test could get its port.
+func (s *scripted) refuse() {
+	go func() {
+		for {
+			conn, err := s.listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+}
+
 // answerAll answers all requests with this reply, until the connection ends.
 func (s *scripted) answerAll(reply string) {
 	for {

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -448,7 +447,7 @@ func holdsFor(t *testing.T, c *cluster, lock *Lock, d time.Duration) {
 }
 
 func deadlinePasses(t *testing.T, c *cluster) {
-	lock := lockIt(t, c.client(t, false), "deadline-passes", WithTTL(500*time.Millisecond))
+	lock := lockIt(t, c.client(t, false), "deadline-passes", WithTTL(2*time.Second))
 	ctx := lock.Context()
 	cancelledInTime(t, lock, ctx)
 	mustBe(t, ctx.Err(), ErrLost)
@@ -878,10 +877,7 @@ func ttlTooLong(t *testing.T, c *cluster) {
 }
 
 func noDaemon(t *testing.T, _ *cluster) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	url := "tcp://" + listener.Addr().String()
-	listener.Close()
+	const url = "tcp://127.0.0.1:1"
 	client := newClient(t, Config{Addresses: []string{url}, Timeout: 200 * time.Millisecond})
 	for _, wait := range []time.Duration{0, time.Minute} {
 		err := result(t, async(func() error {
