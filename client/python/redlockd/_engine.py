@@ -196,7 +196,9 @@ class Engine(Timed):
         if session is None:
             return Unavailable(self._trouble)
         name = self.addresses[session.address]
-        if session.last_input_ns < call.sent_ns:
+        # An EXTEND or UNLOCK may have been given up because the time of its lock was over.
+        least_ns = call.attempt_ns if isinstance(call, TokenCall) else 0
+        if session.last_input_ns < call.sent_ns and now >= call.sent_ns + least_ns:
             self._retire(session, now)
         return Unavailable(f"{name} has not answered in time")
 
@@ -456,9 +458,11 @@ class Engine(Timed):
             self.lose(lease, "gone", now, ended=True)
         if lease.state != HELD:
             return
-        if outcome.error is not None and by_itself:
+        is_over = now >= lease.give_up_ns()
+        # An EXTEND that the end of the lease cuts short does not hide what the daemon said before.
+        if outcome.error is not None and by_itself and not (is_over and lease.trouble):
             lease.trouble = str(outcome.error)
-        if now >= lease.give_up_ns():
+        if is_over:
             # The work has been told to stop, or is about to be. An OK comes too late.
             self.expire(lease, now)
         elif outcome.word == b"OK":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Protocol, Tuple
 
@@ -16,6 +17,10 @@ class Forked(Protocol):
 
 _watched: weakref.WeakSet[Forked] = weakref.WeakSet()
 _generation = 0
+
+# Held while a socket is created, until its owner can close it after a fork: no fork comes between.
+# Reentrant, because a signal handler may fork in the same thread.
+sockets = threading.RLock()
 
 
 def process_id() -> Tuple[int, int]:
@@ -37,4 +42,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=sockets.acquire, after_in_parent=sockets.release, after_in_child=sockets.release
+    )
     os.register_at_fork(after_in_child=_after_fork)

@@ -423,13 +423,13 @@ class _Driver:
             return conn
         assert self.settings.tls is not None
         try:
-            secure = self.settings.tls.wrap_socket(
-                conn, server_hostname=address.host, do_handshake_on_connect=False
-            )
+            with _fork.sockets:
+                self._opening[session] = secure = self.settings.tls.wrap_socket(
+                    conn, server_hostname=address.host, do_handshake_on_connect=False
+                )
         except BaseException:
             conn.close()
             raise
-        self._opening[session] = secure
         try:
             secure.do_handshake()
         except BaseException:
@@ -440,8 +440,8 @@ class _Driver:
     def _connect_socket(
         self, session: Session, address: Address, family: int, where: Any
     ) -> socket.socket:
-        conn = socket.socket(family, socket.SOCK_STREAM)
-        self._opening[session] = conn
+        with _fork.sockets:
+            self._opening[session] = conn = socket.socket(family, socket.SOCK_STREAM)
         try:
             conn.settimeout(self.settings.timeout_ns / NS_PER_S)
             conn.connect(where)

@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -124,8 +125,8 @@ def forked_while_connecting(address, name):
     os.kill(pid, signal.SIGKILL)
 
 
-def forked_after_connecting(address, name):
-    """Forks with an open connection that is not in use yet, and ends."""
+def acquire_and_connect(address, name):
+    """Starts to acquire. Returns an event that is set when the connection is open. It is not used."""
     client, connected = Redlock(address), threading.Event()
     real_post = client._driver.post
 
@@ -138,9 +139,35 @@ def forked_after_connecting(address, name):
     client._driver.post = post
     acquiring = threading.Thread(target=client.lock(name, ttl=30).acquire, daemon=True)
     acquiring.start()
-    connected.wait()
+    return connected
+
+
+def forked_after_connecting(address, name):
+    """Forks with an open connection that is not in use yet, and ends."""
+    acquire_and_connect(address, name).wait()
     if os.fork() == 0:
         sys.stdin.readline()
+    os._exit(0)
+
+
+def forked_before_connecting(address, name):
+    """Forks when the socket has just been created, and ends when it is connected."""
+    created = threading.Event()
+
+    class Socket(socket.socket):
+        def __init__(self, family=-1, type=-1, proto=-1, fileno=None):
+            super().__init__(family, type, proto, fileno)
+            if fileno is None:
+                created.set()
+                time.sleep(0.3)  # for the fork, if nothing prevents it
+
+    socket.socket = Socket
+    connected = acquire_and_connect(address, name)
+    created.wait()
+    if os.fork() == 0:
+        sys.stdin.readline()
+        os._exit(0)
+    connected.wait()
     os._exit(0)
 
 
@@ -175,6 +202,7 @@ if __name__ == "__main__":
             "forked": forked,
             "forked_while_connecting": forked_while_connecting,
             "forked_after_connecting": forked_after_connecting,
+            "forked_before_connecting": forked_before_connecting,
         }[program](address, name)
     else:
         asyncio.run({"suspended": suspended_async, "forked": forked_async}[program](address, name))

@@ -31,6 +31,7 @@ from support import DEADLINE_S, Cluster, ScriptedDaemon, new_name, until, within
 
 # Longer than any limit of time of these tests: such a lock is not free because its TTL is over.
 LONG = 300
+SHORT = 2  # a TTL whose end the test waits for
 # On a busy machine, a master can take long to answer.
 CONFIG = {"locks": {"max_ttl": "10m"}}
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
@@ -371,7 +372,7 @@ class Extending:
         await until("free", lambda: self.cluster.status(name + "-long") == "free")
 
     async def test_deadline_passes(self):
-        lock = await self.client().lock(new_name("deadline"), ttl=0.5, wait=60).acquire()
+        lock = await self.client().lock(new_name("deadline"), ttl=SHORT, wait=60).acquire()
         await self.assert_lost(lock, "expired")
         self.assertEqual(lock.remaining(), 0)
 
@@ -513,7 +514,7 @@ class Connecting:
             daemon.banner = b"LIMIT clients\n"
             return ScriptedDaemon.CLOSE
 
-        timeout = 0.5
+        timeout = 2
         daemon = ScriptedDaemon(script)
         self.addCleanup(daemon.close)
         client = self.client(daemon.address, timeout=timeout)

@@ -53,7 +53,7 @@ class Async(
         async with AsyncRedlock(self.cluster.address()) as client:
             for checks in (True, False):
                 with self.assertRaises(Lost):
-                    async with client.lock(new_name("last"), ttl=0.5, wait=60) as lock:
+                    async with client.lock(new_name("last"), ttl=scenarios.SHORT, wait=60) as lock:
                         while lock.held:
                             pass  # no await: the task cannot be cancelled
                         if checks:
@@ -64,7 +64,7 @@ class Async(
         """The lock is lost, which cancels the task, but the work raises before that has an effect."""
         async with AsyncRedlock(self.cluster.address()) as client:
             with self.assertRaises(KeyError):
-                async with client.lock(new_name("last"), ttl=0.5, wait=60) as lock:
+                async with client.lock(new_name("last"), ttl=scenarios.SHORT, wait=60) as lock:
                     while lock.held:
                         pass
                     raise KeyError
@@ -75,7 +75,7 @@ class Async(
         async with AsyncRedlock(self.cluster.address()) as client:
 
             async def work():
-                async with client.lock(new_name("last"), ttl=0.5, wait=60) as lock:
+                async with client.lock(new_name("last"), ttl=scenarios.SHORT, wait=60) as lock:
                     while lock.held:
                         pass
                     asyncio.get_running_loop().call_soon(asyncio.current_task().cancel)

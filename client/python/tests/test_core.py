@@ -274,6 +274,18 @@ class Extensions(EngineCase):
         self.engine.release([lease], None, self.now)
         self.assertEqual(self.sent(session), [])  # the token is used no more
 
+    def test_the_end_of_the_lease_does_not_hide_why_it_ends(self):
+        """The last EXTEND is still under way then."""
+        _, lease, session = self.acquire(auto_extend=True, ttl=6, validity=5900)
+        while lease.state == HELD:
+            for tag, *words in self.sent(session):
+                if words[0] == "EXTEND" and self.now < lease.give_up_ns() - 300 * MS:
+                    self.reply(session, f"{tag} LIMIT other")
+                else:
+                    self.reply(session, "! NEWS")  # so the connection is not silent
+            self.advance(100 * MS)
+        self.assertIn("other", lease.text)
+
     def test_unlock_stops_the_extension(self):
         _, lease, session = self.acquire(auto_extend=True)
         self.advance(10 * S)
@@ -584,6 +596,18 @@ class Connections(EngineCase):
         attempt, lease, session = self.acquire()
         attempt.call.cancel(self.engine, self.now)
         self.assertEqual(self.sent(session)[0][1:], ["UNLOCK", "r", T1.decode()])
+
+    def test_a_lock_that_ends_says_nothing_about_the_daemon(self):
+        """UNLOCK is given up after 1 ms, with the lock."""
+        _, lease, session = self.acquire()
+        self.advance(lease.deadline_ns - self.now - 101 * MS)
+        self.reply(session, "! NEWS")
+        self.advance(100 * MS)
+        outcomes = []
+        self.engine.release([lease], outcomes.extend, self.now)
+        self.advance(1 * MS)
+        self.assertIsInstance(outcomes[0].error, Unavailable)
+        self.assertIs(self.engine.current, session)
 
     def test_broken_connection_repeats_unlock_with_the_same_token(self):
         _, lease, session = self.acquire()

@@ -37,10 +37,10 @@ class Sync(
     async def test_with_raises_lost(self):
         client = Redlock(self.cluster.address())
         with self.assertRaises(Lost):
-            with client.lock(new_name("with"), ttl=0.5, wait=60) as lock:
+            with client.lock(new_name("with"), ttl=scenarios.SHORT, wait=60) as lock:
                 self.assertTrue(lock.lost.wait(support.DEADLINE_S))
         with self.assertRaises(KeyError):  # not hidden by Lost
-            with client.lock(new_name("with"), ttl=0.5, wait=60) as lock:
+            with client.lock(new_name("with"), ttl=scenarios.SHORT, wait=60) as lock:
                 self.assertTrue(lock.lost.wait(support.DEADLINE_S))
                 raise KeyError
         client.close()
@@ -106,7 +106,7 @@ class Sync(
 
         def loses(client):
             with self.assertRaises(Lost):
-                with client.lock(new_name("garbage"), ttl=0.5, wait=60) as lock:
+                with client.lock(new_name("garbage"), ttl=scenarios.SHORT, wait=60) as lock:
                     self.assertTrue(lock.lost.wait(support.DEADLINE_S))
 
         # Not with assertRaises(), which also clears what the error refers to.
@@ -569,13 +569,13 @@ late = Late()
                 finally:
                     await support.within(child.communicate(b"\n"))
 
-    async def test_fork_after_connecting(self):
-        """The connection is open, but the thread of the client does not know of it yet."""
+    async def forks(self, program):
+        """The connection ends with the parent, although the child lives on."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
             child = await asyncio.create_subprocess_exec(
                 sys.executable, "-W", "ignore", os.path.join(support.HERE, "child.py"),
-                "forked_after_connecting", address, "a", "SyncClient", stdin=-1,
+                program, address, "a", "SyncClient", stdin=-1,
             )  # fmt: skip
             listener.settimeout(support.DEADLINE_S)
             conn, _ = listener.accept()
@@ -585,6 +585,14 @@ late = Late()
                     self.assertEqual(conn.recv(1), b"")
                 finally:
                     await support.within(child.communicate(b"\n"))
+
+    async def test_fork_after_connecting(self):
+        """The connection is open, but the thread of the client does not know of it yet."""
+        await self.forks("forked_after_connecting")
+
+    async def test_fork_before_connecting(self):
+        """The socket exists, but the client has had no time to take note of it."""
+        await self.forks("forked_before_connecting")
 
 
 async def fork(test):
