@@ -454,7 +454,8 @@ func (c *Client) endRelease() {
 	}
 }
 
-// unlock sends an UNLOCK. If it fails, only the end of the connection can end a HOLD.
+// unlock sends an UNLOCK. If it fails, only the end of the connection can end a HOLD. But if ctx ends
+// before the reply, the caller sends another UNLOCK.
 func (c *Client) unlock(ctx context.Context, holder *conn, request *request,
 	until int64) (r reply, repeated bool, err error) {
 	r, repeated, err = c.do(ctx, holder, request, nil, until)

@@ -312,7 +312,7 @@ const abortedInTime = async (lock) => {
 
 test('deadline_passes', async () => {
   const [client, name] = [cluster.client(), cluster.name()];
-  const lock = await client.acquire([name], 500, { wait: DEADLINE_MS });
+  const lock = await client.acquire([name], 2000, { wait: DEADLINE_MS });
   await abortedInTime(lock);
   assert.equal(lock.remaining, 0);
   assert.ok(lock.signal.error instanceof LostError);

@@ -126,7 +126,7 @@ def forked_while_connecting(address, name):
 
 
 def acquire_and_connect(address, name):
-    """Starts to acquire. Returns an event that is set when the connection is open. It is not used."""
+    """Starts to acquire. Returns an event: the connection is open. It is never used."""
     client, connected = Redlock(address), threading.Event()
     real_post = client._driver.post
 
