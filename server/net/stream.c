@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/util.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -104,11 +105,19 @@ static bool is_passing(int error)
 
 /* --- output --- */
 
+/* A peer that only shut down its receiving side also causes EPIPE on a unix socket. It may still
+ * live and rely on its HOLDs, so ask whether the other direction has ended too. */
+static bool is_hung_up(const struct stream *stream)
+{
+    struct pollfd socket = {.fd = stream->fd};
+    return poll(&socket, 1, 0) == 1 && (socket.revents & POLLHUP) != 0;
+}
+
 /* `error`, the errno of the failed call, says which side ended the connection. */
 static void lose(struct stream *stream, int error)
 {
     stream->lost = true;
-    stream->lost_by_peer = error == ECONNRESET || error == EPIPE;
+    stream->lost_by_peer = error == ECONNRESET || (error == EPIPE && is_hung_up(stream));
     output_drop(&stream->output, &stream->streams->blocks);
     stream_set_reading(stream, false);
     event_del(stream->writable);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -287,6 +288,23 @@ TEST(a_reset_after_a_request_does_not_release_a_hold)
     stage_wait_clients(&stage, 1);
     stage_wait_key(&stage, "redlock:a", 0);
     ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    stage_close(&stage);
+}
+
+/* The client lives and can still send, although a reply to it fails as if it had closed. */
+TEST(shutting_down_reading_does_not_release_a_hold_before_its_deadline)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    hold(&held, &stage, "3s");
+    ck_assert_int_eq(shutdown(held.client.fd, SHUT_RD), 0);
+    client_send(&held.client, "PING\n");
+    stage_wait_clients(&stage, 1);
+    stage_wait_key(&stage, "redlock:a", 5);
+    stage_wait_key(&stage, "redlock:a", 0);
+    ck_assert_int_ge(waiting_clock_ms(), held.until_ms);
+    client_close(&held.client);
     stage_close(&stage);
 }
 
