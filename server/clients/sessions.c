@@ -105,9 +105,10 @@ static void session_on_written(void *context)
 }
 
 /* Drop the session, and release its HOLDs only if the client is certain to be gone. That is certain
- * if the peer resets a unix socket: the kernel does so when a client exits with unread input. A TCP
- * connection can be reset by any host on the path while its client lives. If the daemon itself lost
- * the connection, for lack of memory, the client may live and rely on its HOLDs. */
+ * if the peer ended a unix socket: the kernel does so when a client exits. A TCP connection can be
+ * reset by any host on the path while its client lives. If the daemon itself lost the connection,
+ * for lack of memory, or the client only stopped receiving, the client may live and rely on its
+ * HOLDs. */
 static void on_lost(struct session *session, bool by_peer)
 {
     struct clients *clients = session->clients;

@@ -107,7 +107,7 @@ struct stream {
     bool ended;
     bool lost;
     bool lost_by_peer; /* lost by the peer or the network; false if lost here, mainly for lack of
-                          memory */
+                          memory, or if the peer only stopped receiving */
 };
 
 /* The owner has to call streams_flush() at the end of each pass. False if there is not enough
