@@ -84,9 +84,9 @@ void client_read_match(struct client *client, const char *pattern);
  * follow it: "10s", "10s HOLD". */
 struct grant client_lock(struct client *client, const char *resource, const char *ttl);
 
-/* Whether the reply to a LOCK, as a line or in RESP, says that a master did not answer in time. On
- * a busy machine, healthy masters can be too slow for a quorum, and the test can repeat the LOCK.
- */
+/* Whether the reply to LOCK or STATUS, as a line or in RESP, says that a master did not answer in
+ * time. On a busy machine, healthy masters can be too slow for a quorum, and the test can repeat
+ * the request. */
 bool client_masters_were_slow(const char *reply);
 
 /* Requests a listing and returns the number of its lines that contain the text. */
