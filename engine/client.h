@@ -15,7 +15,7 @@ struct pending_request;
 struct lock;
 
 /* How the connection of a client ends. In every case the engine undoes the LOCKs of the client that
- * have not been granted yet. */
+ * have not been granted yet, and extends the HOLDs that the client has no more. */
 enum engine_end {
     /* The connection is about to end, but the daemon does not know yet whether the client closed it
      * cleanly. The client is told of its undone LOCKs. Its granted locks stay as they are. */
@@ -26,11 +26,11 @@ enum engine_end {
     /* The client has cleanly closed the connection and reads nothing more, so nothing is sent to
      * it. Its HOLDs are released as with HALF_CLOSED. */
     ENGINE_CLOSED,
-    /* The client has sent QUIT. Nothing is sent to it. All its HOLDs are released, also those with
-     * LINGER. */
+    /* The client has sent QUIT or RESET. Nothing is sent to it. All its HOLDs are released, also
+     * those with LINGER. After RESET the client goes on. */
     ENGINE_QUIT,
-    /* The connection is lost. Nothing is sent to the client. Its HOLDs are neither extended nor
-     * released, because the client may still run and rely on them. */
+    /* The connection is lost. Nothing is sent to the client. Its HOLDs are not released, because
+     * the client may still run and rely on them. */
     ENGINE_GONE,
 };
 
@@ -45,6 +45,7 @@ struct engine_client {
     uint64_t id;
     char label[LIMIT_TAG + 1]; /* set by NAME; "" without one */
     bool disconnected;         /* no reply can reach the client any more */
+    bool ended;                /* sends nothing more: its HOLDs are not extended any more */
 };
 
 #endif

@@ -37,7 +37,7 @@ static void set_timer(struct lock_manager *manager, struct lock *lock)
         timers = &manager->hold_timers;
         int64_t renew_ns = hold_renew_ns(&lock->hold, manager->rules->max_hold_ns);
         at_ns = hold_lost_ns(&lock->hold);
-        if (lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
+        if (!lock->client->ended && lock->renewal == NULL && !lock->due.set && renew_ns < at_ns)
             at_ns = renew_ns;
     }
     timers_set(timers, &lock->timer, at_ns);
@@ -293,6 +293,8 @@ void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t no
 {
     if (lock->client == NULL) {
         grants_forget(manager, lock);
+    } else if (lock->client->ended) {
+        end_hold(manager, lock);
     } else if (now_ns < hold_lost_ns(&lock->hold)) {
         timers_set(&manager->due, &lock->due, hold_lost_ns(&lock->hold));
         set_timer(manager, lock);
@@ -304,6 +306,16 @@ void grants_on_timer(struct lock_manager *manager, struct lock *lock, int64_t no
 }
 
 /* --- the end of a connection, of a vote, and of the daemon --- */
+
+void grants_stop_extending(struct lock_manager *manager, struct engine_client *client)
+{
+    struct lock *lock;
+    client->ended = true;
+    LIST_FOREACH (lock, &client->holds, of_client) {
+        timers_set(&manager->due, &lock->due, TIMER_NEVER);
+        set_timer(manager, lock);
+    }
+}
 
 void grants_abandon(struct lock_manager *manager, struct engine_client *client)
 {

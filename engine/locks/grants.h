@@ -38,7 +38,10 @@ bool grants_end(struct lock_manager *manager, struct resource *resource, const c
 /* Forget a lock that has ended, or that the caller releases. Nothing is told to its client. */
 void grants_forget(struct lock_manager *manager, struct lock *lock);
 
-/* The connection of the client is lost: stop extending its HOLDs, but do not release them. */
+/* The client sends nothing more: do not extend its HOLDs any more. */
+void grants_stop_extending(struct lock_manager *manager, struct engine_client *client);
+
+/* The connection of the client is over: its HOLDs are no HOLDs any more, and are not released. */
 void grants_abandon(struct lock_manager *manager, struct engine_client *client);
 
 /* grants_renew(): start the due extensions of HOLDs, as long as fewer than LIMIT_RENEWALS are under

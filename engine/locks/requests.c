@@ -301,6 +301,9 @@ void requests_on_end(struct lock_manager *manager, struct engine_client *client,
 {
     bool tell = how == ENGINE_ENDING || how == ENGINE_HALF_CLOSED;
     abandon_requests(manager, client, how != ENGINE_GONE, tell, now_ns);
+    /* QUIT leaves no HOLD, and after RESET the client may acquire new ones. */
+    if (how != ENGINE_QUIT)
+        grants_stop_extending(manager, client);
     if (how == ENGINE_GONE)
         grants_abandon(manager, client);
     else if (how != ENGINE_ENDING)

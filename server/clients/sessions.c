@@ -104,74 +104,62 @@ static void session_on_written(void *context)
         session_defer(session);
 }
 
-/* Drop the session, and release its HOLDs only if the client is certain to be gone. That is certain
- * if the peer ended a unix socket: the kernel does so when a client exits. A TCP connection can be
- * reset by any host on the path while its client lives. If the daemon itself lost the connection,
- * for lack of memory, or the client only stopped receiving, the client may live and rely on its
- * HOLDs. */
-static void on_lost(struct session *session, bool by_peer)
+/* Drop the session after its connection was lost, and release its HOLDs only if the client is
+ * certain to be gone. That is certain if the peer reset a unix socket: the kernel does so when a
+ * client exits. A TCP connection can be reset by any host on the path while its client lives. If
+ * the daemon itself lost the connection, for lack of memory, or the client only stopped receiving,
+ * the client may live and rely on its HOLDs. */
+static void drop_lost(struct session *session)
 {
     struct clients *clients = session->clients;
     const char *why = "the connection was lost";
-    /* Many clients close without close_notify. That matters only if the client has a HOLD or a
-     * pending request; otherwise the line has level debug. */
+    /* Many clients close without close_notify. That matters only if the client has a HOLD;
+     * otherwise the line has level debug. */
     bool without_notify = session->stream.tls != NULL &&
                           tls_failure(session->stream.tls, &why) == REASON_DISCONNECTED &&
-                          engine_client_holds(&session->client) == 0 &&
-                          engine_client_requests(&session->client) == 0;
-    if (session->identity.peer != PEER_TCP && by_peer)
+                          engine_client_holds(&session->client) == 0;
+    if (session->identity.peer != PEER_TCP && session->stream.failure == ECONNRESET)
         engine_client_end(clients->engine, &session->client, ENGINE_CLOSED, clock_now_ns());
     session_drop_as(session, without_notify ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
-    pass_want_end(clients->pass);
 }
 
 /* Tell the engine that the client sends no more. Over TLS, an end reported by the kernel does not
  * prove that, because any host on the path can forge it. Whether the client has sent close_notify
- * is known only after all input has been read. Until then the engine releases no HOLD. */
-static void report_end(struct session *session, bool all_read)
+ * is known only after all input has been read; nor does a failure prove it. Until the end is
+ * proven, the engine releases no HOLD. */
+static void report_end(struct session *session)
 {
-    bool proven = session->stream.tls == NULL || all_read;
+    const struct stream *stream = &session->stream;
+    bool proven = stream->ended || (stream->tls == NULL && stream->failure == 0);
     engine_client_end(session->clients->engine, &session->client,
                       proven ? ENGINE_HALF_CLOSED : ENGINE_ENDING, clock_now_ns());
+    pass_want_end(session->clients->pass);
 }
 
-static void session_on_lost(void *context)
-{
-    struct session *session = context;
-    if (session->state != SESSION_DROPPED)
-        on_lost(session, session->stream.lost_by_peer);
-}
-
-/* The client has stopped sending but may still read. Its pending requests get their replies, except
- * LOCKs, which are undone. */
+/* All input has been read. The client may still read: its pending requests get their replies,
+ * except LOCKs, which are undone. The same holds for a lost connection, although the replies reach
+ * nobody: an UNLOCK that the client has sent must be carried out. */
 static void session_on_end(void *context)
 {
     struct session *session = context;
-    /* A closing session needs nothing more and takes no lines. */
-    if (!session_takes_lines(session))
-        return;
-    session_set_state(session, SESSION_ENDED);
-    take_input(session);
-    report_end(session, true);
-    pass_want_end(session->clients->pass);
+    if (session->state < SESSION_ENDED) {
+        session_set_state(session, SESSION_ENDED);
+        take_input(session);
+        report_end(session);
+    }
+    session_defer(session);
 }
 
-/* The client has stopped sending while lines are still unread, or the connection was lost. */
+/* The client has stopped sending, or the connection has failed, while input may be unread. */
 static void session_on_end_seen(void *context)
 {
     struct session *session = context;
-    int error = 0;
-    socklen_t len = sizeof(error);
     /* The stream may report the end more than once. */
-    if (!session_takes_lines(session) || session_has_ended(session))
-        return;
-    if (getsockopt(session->stream.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 || error != 0) {
-        on_lost(session, error == ECONNRESET);
-        return;
+    if (session->state < SESSION_ENDING) {
+        session_set_state(session, SESSION_ENDING);
+        report_end(session);
     }
-    session_set_state(session, SESSION_ENDING);
-    report_end(session, false);
-    pass_want_end(session->clients->pass);
+    session_defer(session);
 }
 
 static const struct stream_user client = {
@@ -180,7 +168,7 @@ static const struct stream_user client = {
     .on_written = session_on_written,
     .on_end = session_on_end,
     .on_end_seen = session_on_end_seen,
-    .on_lost = session_on_lost,
+    .on_lost = session_on_end,
     .input_max = LIMIT_CLIENT_INPUT,
 };
 
@@ -201,7 +189,7 @@ static void session_free(struct session *session)
     address_counts_leave(&clients->address_counts, &session->identity.client_address);
     clients->session_count--;
     /* Send no close_notify to a dropped client: it must not take the end for a clean one. */
-    if (session->stream.tls != NULL && session->state != SESSION_DROPPED)
+    if (session->stream.tls != NULL && !session->stream.lost && session->state != SESSION_DROPPED)
         tls_shutdown(session->stream.tls);
     stream_close(&session->stream);
     if (session->pending_input != NULL)
@@ -439,13 +427,11 @@ static void sweep(struct session *session)
     if (session->state != SESSION_DROPPED)
         take_input(session);
     if (session_has_ended(session))
-        report_end(session, session->state == SESSION_ENDED);
+        report_end(session);
     bool written = stream_unsent(&session->stream) == 0;
     bool over = session->state == SESSION_ENDED && all_answered(session);
-    /* The client can send no QUIT any more, so tell the engine now. The session stays until the
-     * client has read its replies, but its locks with LINGER must not be extended meanwhile. */
-    if (over)
-        engine_client_end(session->clients->engine, &session->client, ENGINE_GONE, clock_now_ns());
+    if (over && session->stream.lost)
+        drop_lost(session);
     bool done = session->state == SESSION_CLOSING || over;
     if (session->state == SESSION_DROPPED || (done && written))
         session_free(session);

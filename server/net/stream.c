@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/util.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -33,6 +32,8 @@ static bool update_watch(struct stream *stream)
     return done;
 }
 
+static void see_end(struct stream *stream);
+
 /* False if nothing has to be done. */
 static bool on_hangup(struct stream *stream, uint32_t events)
 {
@@ -43,7 +44,7 @@ static bool on_hangup(struct stream *stream, uint32_t events)
         stream->reset_watched = false;
     (void)update_watch(stream);
     if (hangup_watched) {
-        stream->user->on_end_seen(stream->context);
+        see_end(stream);
         return true;
     }
     if (!(events & EPOLLERR) || !stream->reading)
@@ -105,38 +106,43 @@ static bool is_passing(int error)
 
 /* --- output --- */
 
-/* A peer that only shut down its receiving side also causes EPIPE on a unix socket. It may still
- * live and rely on its HOLDs, so ask whether the other direction has ended too. */
-static bool is_hung_up(const struct stream *stream)
+/* Nothing can be sent any more. `error` is the errno of the call that failed. The plain socket of a
+ * client may have input left, even its end in order: the kernel reports a reset before that.
+ * Without such input the stream is lost. */
+static void fail(struct stream *stream, int error)
 {
-    struct pollfd socket = {.fd = stream->fd};
-    return poll(&socket, 1, 0) == 1 && (socket.revents & POLLHUP) != 0;
-}
-
-/* `error`, the errno of the failed call, says which side ended the connection. */
-static void lose(struct stream *stream, int error)
-{
-    stream->lost = true;
-    stream->lost_by_peer = error == ECONNRESET || (error == EPIPE && is_hung_up(stream));
+    if (stream->failure == 0 || error == ECONNRESET)
+        stream->failure = error;
+    if (stream->user->master || stream->tls != NULL || stream->ended)
+        stream->lost = true;
+    stream->more = !stream->lost;
     output_drop(&stream->output, &stream->streams->blocks);
-    stream_set_reading(stream, false);
     event_del(stream->writable);
+    if (stream->lost)
+        stream_set_reading(stream, false);
 }
 
-/* Record a loss found outside the stream's own events, and activate an event that reports it. */
-static void lose_and_notify(struct stream *stream, int error)
+static void report_end(struct stream *stream)
 {
-    lose(stream, error);
+    if (stream->lost)
+        stream->user->on_lost(stream->context);
+    else
+        stream->user->on_end_seen(stream->context);
+}
+
+/* Record a failure found outside the stream's own events, and activate an event that reports it. */
+static void fail_and_notify(struct stream *stream, int error)
+{
+    fail(stream, error);
     event_active(stream->writable, EV_WRITE, 0);
 }
 
-/* Make the next streams_flush() send the stream's output. False if the stream is lost; then nothing
- * may be written. */
+/* Make the next streams_flush() send the stream's output. False if nothing can be sent any more. */
 static bool collect(struct stream *stream)
 {
     struct streams *streams = stream->streams;
-    if (stream->lost || stream->collected)
-        return !stream->lost;
+    if (stream->failure != 0 || stream->collected)
+        return stream->failure == 0;
     pass_want_end(streams->pass);
     stream->collected = true;
     if (stream->user->master) {
@@ -158,13 +164,13 @@ static void uncollect(struct stream *stream)
 void stream_write(struct stream *stream, const char *bytes, size_t len)
 {
     if (collect(stream) && !output_write(&stream->output, &stream->streams->blocks, bytes, len))
-        lose_and_notify(stream, ENOMEM);
+        fail_and_notify(stream, ENOMEM);
 }
 
 void stream_share(struct stream *stream, char *bytes, size_t len)
 {
     if (collect(stream) && !output_share(&stream->output, &stream->streams->blocks, bytes, len))
-        lose_and_notify(stream, ENOMEM);
+        fail_and_notify(stream, ENOMEM);
 }
 
 size_t stream_unsent(const struct stream *stream)
@@ -195,25 +201,25 @@ static void hand_over_output(struct stream *stream)
 {
     struct output *output = &stream->output;
     if (bufferevent_write(stream->tls, output->bytes + output->begin, output_unsent(output)) != 0)
-        lose_and_notify(stream, ENOMEM);
+        fail_and_notify(stream, ENOMEM);
     output_drop(output, &stream->streams->blocks);
 }
 
 static void notify_written(struct stream *stream)
 {
-    if (stream->user->on_written != NULL && !stream->lost && stream_unsent(stream) == 0)
+    if (stream->user->on_written != NULL && stream->failure == 0 && stream_unsent(stream) == 0)
         stream->user->on_written(stream->context);
 }
 
 static void flush(struct stream *stream)
 {
     uncollect(stream);
-    /* A lost stream has no output left. */
+    /* After a failure, no output is left. */
     bool unsent = output_unsent(&stream->output) > 0;
     if (unsent && stream->tls != NULL)
         hand_over_output(stream);
     else if (unsent && !stream->blocked && !send_output(stream))
-        lose_and_notify(stream, errno);
+        fail_and_notify(stream, errno);
     notify_written(stream);
 }
 
@@ -230,10 +236,10 @@ static void stream_on_writable(evutil_socket_t fd, short events, void *context)
     struct stream *stream = context;
     (void)fd;
     (void)events;
-    if (!stream->lost && !send_output(stream))
-        lose(stream, errno);
-    if (stream->lost)
-        stream->user->on_lost(stream->context);
+    if (stream->failure == 0 && !send_output(stream))
+        fail(stream, errno);
+    if (stream->failure != 0)
+        report_end(stream);
     else
         notify_written(stream);
 }
@@ -266,7 +272,7 @@ void stream_set_reading(struct stream *stream, bool reading)
     else if (!may)
         event_del(stream->readable);
     else if (event_add(stream->readable, NULL) != 0)
-        lose_and_notify(stream, ENOMEM);
+        fail_and_notify(stream, ENOMEM);
 }
 
 void stream_watch_hangup(struct stream *stream, bool watched)
@@ -279,17 +285,13 @@ void stream_watch_hangup(struct stream *stream, bool watched)
 
 char *stream_input(struct stream *stream, size_t *len)
 {
-    *len = stream->fresh_len;
-    if (stream->lost)
-        *len = 0;
-    else if (stream->fresh_len == 0)
-        *len = input_len(stream);
+    *len = stream->fresh_len > 0 ? stream->fresh_len : input_len(stream);
     if (*len == 0 || stream->fresh_len > 0)
         return stream->fresh;
     char *input = (char *)evbuffer_pullup(stream->input, -1);
     if (input == NULL) {
         *len = 0;
-        lose_and_notify(stream, ENOMEM);
+        fail_and_notify(stream, ENOMEM);
     }
     return input;
 }
@@ -303,7 +305,7 @@ static void free_input(struct stream *stream)
 
 void stream_consume(struct stream *stream, size_t len)
 {
-    if (stream->lost || len == 0)
+    if (len == 0)
         return;
     if (stream->fresh_len == 0 && stream->input != NULL) {
         evbuffer_drain(stream->input, len);
@@ -324,8 +326,7 @@ static bool keep(struct stream *stream, char *bytes, size_t len)
 {
     if (stream->input == NULL)
         stream->input = evbuffer_new();
-    bool kept =
-        stream->lost || (stream->input != NULL && evbuffer_add(stream->input, bytes, len) == 0);
+    bool kept = stream->input != NULL && evbuffer_add(stream->input, bytes, len) == 0;
     explicit_bzero(bytes, len);
     return kept;
 }
@@ -339,7 +340,8 @@ static void on_end(struct stream *stream)
 
 static void on_lost(struct stream *stream, int error)
 {
-    lose(stream, error);
+    stream->lost = true;
+    fail(stream, error);
     stream->user->on_lost(stream->context);
 }
 
@@ -351,8 +353,18 @@ static void deliver_input(struct stream *stream, char *bytes, size_t len)
     /* If the stream was closed in the callback, no input is left. */
     len = stream->fresh_len;
     stream->fresh_len = 0;
-    if (len > 0 && !keep(stream, stream->fresh, len))
-        lose_and_notify(stream, ENOMEM);
+    if (len > 0 && !keep(stream, stream->fresh, len)) {
+        stream->lost = true;
+        fail_and_notify(stream, ENOMEM);
+    }
+}
+
+/* Whether the end that was read is one in order. After a call that has reported a reset, the kernel
+ * reports such an end, too. EPIPE reports no reset: it follows an end, or the peer, on a unix
+ * socket, has shut down its receiving side. */
+static bool has_ended_in_order(const struct stream *stream)
+{
+    return stream->failure == 0 || stream->failure == EPIPE;
 }
 
 /* False if nothing was read. */
@@ -366,13 +378,13 @@ static bool read_on(struct stream *stream)
         return false;
     size_t room = stream->user->input_max - kept;
     ssize_t got = recv(stream->fd, scratch, room, MSG_DONTWAIT);
-    stream->more = got > 0 && (stream->closed || (size_t)got == room);
-    if (got < 0 && is_passing(errno))
+    stream->more = got > 0 && (stream->closed || stream->failure != 0 || (size_t)got == room);
+    if (got < 0 && is_passing(errno) && stream->failure == 0)
         return false;
-    if (got == 0)
+    if (got == 0 && has_ended_in_order(stream))
         on_end(stream);
-    else if (got < 0)
-        on_lost(stream, errno);
+    else if (got <= 0)
+        on_lost(stream, got < 0 ? errno : stream->failure);
     else if (kept == 0)
         deliver_input(stream, scratch, (size_t)got);
     else if (keep(stream, scratch, (size_t)got))
@@ -392,6 +404,18 @@ static bool read_to_end(struct stream *stream)
     return any;
 }
 
+/* The kernel has reported the end of a stream that is not read now. */
+static void see_end(struct stream *stream)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    if (getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+        error = errno;
+    if (error != 0)
+        fail(stream, error);
+    report_end(stream);
+}
+
 /* The end of a stream that may not be read now. */
 static void note_end(struct stream *stream)
 {
@@ -401,7 +425,7 @@ static void note_end(struct stream *stream)
         return;
     }
     streams->ends_seen++;
-    stream->user->on_end_seen(stream->context);
+    see_end(stream);
 }
 
 static void stream_on_readable(evutil_socket_t fd, short events, void *context)
@@ -463,7 +487,7 @@ static void stream_on_tls_event(struct bufferevent *tls, short events, void *con
     /* After the end of the input only a failed write can follow. libevent may report it as another
      * end, so treat every later event as a loss. */
     if (stream->ended || !(events & BEV_EVENT_EOF) || (events & BEV_EVENT_ERROR)) {
-        on_lost(stream, errno);
+        on_lost(stream, ECONNABORTED);
         return;
     }
     on_end(stream);

@@ -47,9 +47,8 @@ struct streams {
     struct event *hangup_event;
 };
 
-/* The callbacks of a stream's user. on_written may be NULL, and so may on_end_seen if the user has
- * no may_read and does not call stream_watch_hangup(). A callback may close the stream but not free
- * it. */
+/* The callbacks of a stream's user. on_written may be NULL, and so may on_end_seen of a master. A
+ * callback may close the stream but not free it. */
 struct stream_user {
     /* May the stream be read now? If not, or if stream->more is true after on_input, the user calls
      * stream_read() later: the event loop reports the same input only once, so that thousands of
@@ -63,11 +62,13 @@ struct stream_user {
     void (*on_written)(void *context);
     /* The peer closed its sending direction in order: there is no more input. */
     void (*on_end)(void *context);
-    /* A stream watched by stream_watch_hangup() ended in order or was lost; SO_ERROR tells which.
-     * The watch is over. Or may_read has returned false for a stream that has ended in order or was
-     * lost. It may be called more than once. */
+    /* The stream has ended, in order or by stream->failure, but there may be input left to read:
+     * the stream is watched by stream_watch_hangup(), which is now over, or may_read has returned
+     * false, or nothing can be sent any more. After a failure, reading goes on as if stream->more
+     * were true, until on_end or on_lost. It may be called more than once. */
     void (*on_end_seen)(void *context);
-    /* The connection was lost. No callback follows. */
+    /* The connection was lost, by stream->failure. Only input that was kept is left. No callback
+     * follows. */
     void (*on_lost)(void *context);
     /* The peer is a master, not a client. Masters are flushed before the clients, so that they work
      * while the daemon sends replies. Masters are read after the clients. So the daemon sees the
@@ -106,8 +107,8 @@ struct stream {
     bool full; /* TLS: input_max is reached; reading resumes when some input is consumed */
     bool ended;
     bool lost;
-    bool lost_by_peer; /* lost by the peer or the network; false if lost here, mainly for lack of
-                          memory, or if the peer only stopped receiving */
+    int failure; /* the first errno after which nothing can be sent, or a later ECONNRESET; 0: none
+                  */
 };
 
 /* The owner has to call streams_flush() at the end of each pass. False if there is not enough
@@ -152,7 +153,7 @@ void stream_set_reading(struct stream *stream, bool reading);
  */
 void stream_watch_hangup(struct stream *stream, bool watched);
 
-/* Write len bytes, at least one. No effect once the stream is lost. */
+/* Write len bytes, at least one. No effect after a failure. */
 void stream_write(struct stream *stream, const char *bytes, size_t len);
 
 /* Like stream_write(), for output shared by several streams. If the stream has no unsent bytes, it

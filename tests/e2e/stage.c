@@ -73,14 +73,14 @@ void stage_wait_nodes(struct stage *stage, const char *text, unsigned count)
 
 void stage_wait_key(struct stage *stage, const char *key, unsigned count)
 {
-    struct waiting waiting = waiting_for(key);
+    struct waiting waiting = waiting_for_release(key);
     while (masters_with(stage->masters, stage->master_count, key) != count)
         waiting_pause(&waiting);
 }
 
 void stage_wait_no_keys(struct stage *stage)
 {
-    struct waiting waiting = waiting_for("the masters to be empty");
+    struct waiting waiting = waiting_for_release("the masters to be empty");
     while (masters_keys(stage->masters, stage->master_count) != 0)
         waiting_pause(&waiting);
 }

@@ -2,6 +2,9 @@
  * Clients that close or half-close before they got their replies.
  */
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
@@ -204,6 +207,43 @@ TEST(an_unlock_completes_after_its_client_closed)
     client_close(&client);
     stage_wait_clients(&stage, 1);
     stage_continue_masters(&stage, 2, 4);
+    stage_wait_no_keys(&stage);
+    stage_close(&stage);
+}
+
+static void end_receiving(struct client *client)
+{
+    ck_assert_int_eq(shutdown(client->fd, SHUT_RD), 0);
+}
+
+/* Untagged requests are carried out one after the other. The daemon has all of them when it cannot
+ * send the first replies. */
+TEST_LOOP(requests_before_an_end_are_carried_out_although_replies_fail, 0, 4)
+{
+    static const struct {
+        bool tcp;
+        void (*end)(struct client *client);
+    } ends[] = {
+        {false, client_close}, {true, client_close}, {true, client_reset}, {false, end_receiving}};
+    struct stage stage;
+    struct client client;
+    stage_open(
+        &stage, __func__,
+        &(struct stage_plan){.masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}});
+    if (ends[_i].tcp)
+        client_connect_tcp(&client, "127.0.0.1", stage.daemon.port);
+    else
+        daemon_connect(&stage.daemon, &client);
+    struct grant first = client_lock(&client, "a", "60s");
+    struct grant second = client_lock(&client, "b", "60s");
+    ck_assert_int_eq(strncmp(client_ask(&client, "LOCK c 60s HOLD LINGER"), "OK ", 3), 0);
+    process_stop(stage.daemon.pid);
+    char lines[200];
+    snprintf(lines, sizeof(lines), "PING\nUNLOCK a %s\nUNLOCK b %s\nQUIT\n", first.token,
+             second.token);
+    client_send(&client, lines);
+    ends[_i].end(&client);
+    kill(stage.daemon.pid, SIGCONT);
     stage_wait_no_keys(&stage);
     stage_close(&stage);
 }

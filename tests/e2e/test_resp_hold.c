@@ -395,7 +395,6 @@ static void leave_commands_unread(struct held *held, struct stage *stage, const 
     hold_over_tcp(held, stage, ttl);
     resp_send(&held->resp, "LOCK b 60s WAIT 1h");
     resp_send(&held->resp, "HELLO 3");
-    resp_send(&held->resp, "UNLOCK a %s", held->grant.token);
     resp_send(&held->resp, "PING");
     stage_wait_stats(&stage->client, " waiting=1 ");
 }
@@ -424,6 +423,18 @@ TEST(a_reset_with_unread_commands_releases_nothing_before_the_deadline)
     stage_wait_stats(&stage.client, " waiting=0 ");
     stage_wait_key(&stage, "redlock:a", 5);
     expect_release_at_the_deadline(&stage, &held);
+    stage_close(&stage);
+}
+
+TEST(an_unread_unlock_of_a_reset_client_is_carried_out)
+{
+    struct stage stage;
+    struct held held;
+    stage_open(&stage, __func__, &five);
+    leave_commands_unread(&held, &stage, "60s");
+    resp_send(&held.resp, "UNLOCK a %s", held.grant.token);
+    client_reset(&held.resp.client);
+    stage_wait_key(&stage, "redlock:a", 0);
     stage_close(&stage);
 }
 

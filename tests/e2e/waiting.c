@@ -17,6 +17,11 @@ struct waiting waiting_for(const char *what)
     return (struct waiting){what, waiting_clock_ms() + WAITING_DEADLINE_MS};
 }
 
+struct waiting waiting_for_release(const char *what)
+{
+    return (struct waiting){what, waiting_clock_ms() + WAITING_RELEASE_MS};
+}
+
 int waiting_left_ms(const struct waiting *waiting)
 {
     int64_t left_ms = waiting->deadline_ms - waiting_clock_ms();

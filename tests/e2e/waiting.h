@@ -14,12 +14,16 @@
  * failure. */
 enum { WAITING_DEADLINE_MS = 180000 };
 
+/* Less than 60 s, the TTL of the locks whose release is tested: they must not end by themselves. */
+enum { WAITING_RELEASE_MS = 45000 };
+
 struct waiting {
     const char *what; /* completes "waited in vain for ..." */
     int64_t deadline_ms;
 };
 
 struct waiting waiting_for(const char *what);
+struct waiting waiting_for_release(const char *what);
 
 /* Pauses before the next check. Fails the test after the deadline. */
 void waiting_pause(const struct waiting *waiting);

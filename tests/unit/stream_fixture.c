@@ -49,6 +49,14 @@ static void on_end(void *context)
     user->ends++;
 }
 
+/* A session reads on in a later pass. */
+static void on_end_seen(void *context)
+{
+    struct line_user *user = context;
+    user->ends_seen++;
+    stream_read(&user->stream);
+}
+
 static void on_lost(void *context)
 {
     struct line_user *user = context;
@@ -59,6 +67,7 @@ static const struct stream_user of_client = {
     .on_input = on_input,
     .on_written = on_written,
     .on_end = on_end,
+    .on_end_seen = on_end_seen,
     .on_lost = on_lost,
     .input_max = INPUT_MAX,
 };

@@ -28,6 +28,7 @@ struct line_user {
     bool closes;            /* closes the stream after the first line */
     unsigned written;
     unsigned ends;
+    unsigned ends_seen;
     unsigned losses;
     unsigned *callbacks; /* number of callbacks so far, shared by all users of a test */
     unsigned write_order;

@@ -1,8 +1,10 @@
 /*
  * How a connection ends: cleanly, or by a loss (server/net/stream.h).
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/runner.h"
 #include "tests/unit/stream_fixture.h"
@@ -104,9 +106,9 @@ static void *reallocate(void *memory, size_t size)
     return out_of_memory ? NULL : realloc(memory, size);
 }
 
-/* Whether the peer ended the connection decides what happens to the holds of a local client. In the
+/* Whether the peer reset the connection decides what happens to the holds of a local client. In the
  * first run memory is exhausted, in the second the peer resets the connection. */
-TEST_LOOP(loss_is_by_the_peer_only_if_it_ended_the_connection, 0, 2)
+TEST_LOOP(loss_is_by_the_peer_only_if_it_reset_the_connection, 0, 2)
 {
     struct line_user user;
     event_set_mem_functions(allocate, reallocate, free);
@@ -120,12 +122,12 @@ TEST_LOOP(loss_is_by_the_peer_only_if_it_ended_the_connection, 0, 2)
         stream_fixture_pass();
     out_of_memory = false;
     ck_assert_uint_eq(user.losses, 1);
-    ck_assert(user.stream.lost_by_peer == (_i == 1));
+    ck_assert_int_eq(user.stream.failure, _i == 0 ? ENOMEM : ECONNRESET);
     line_user_end(&user);
 }
 
-/* Input of a lost client is not processed any more. */
-TEST(lost_stream_has_no_input)
+/* A lost client may have sent an UNLOCK. */
+TEST(lost_stream_keeps_its_input)
 {
     struct line_user user;
     line_user_begin_tcp(&user);
@@ -137,8 +139,10 @@ TEST(lost_stream_has_no_input)
     for (unsigned i = 0; i < 5; i++)
         stream_fixture_pass();
     ck_assert_uint_eq(user.losses, 1);
-    ck_assert_uint_eq(line_user_unconsumed(&user), 0);
-    line_user_check(&user, "a\n");
+    ck_assert_uint_eq(line_user_unconsumed(&user), 4);
+    user.lines_at_once = 2;
+    line_user_take(&user);
+    line_user_check(&user, "a\nb\nc\n");
     line_user_end(&user);
 }
 
@@ -157,7 +161,78 @@ TEST(reset_with_waiting_output_is_reported)
     line_user_reset(&user);
     for (unsigned i = 0; i < 5; i++)
         stream_fixture_pass();
-    ck_assert_uint_eq(user.losses, 1);
+    ck_assert_uint_eq(user.ends_seen, 1);
+    ck_assert_uint_eq(user.losses, 0);
     ck_assert_uint_eq(stream_unsent(&user.stream), 0);
+    stream_set_reading(&user.stream, true);
+    ck_assert(stream_read(&user.stream));
+    ck_assert_uint_eq(user.losses, 1);
+    line_user_end(&user);
+}
+
+/* The first write makes the peer reset the connection, and the second one fails. */
+TEST(end_in_order_before_a_failed_write_is_an_end)
+{
+    struct line_user user;
+    line_user_begin_tcp(&user);
+    stream_set_reading(&user.stream, false);
+    line_user_send(&user, "a\n", 2);
+    close(user.peer);
+    user.peer = -1;
+    for (unsigned i = 0; i < 5; i++) {
+        stream_write(&user.stream, "answer", 6);
+        stream_fixture_pass();
+    }
+    ck_assert_int_eq(user.stream.failure, EPIPE);
+    stream_set_reading(&user.stream, true);
+    while (stream_read(&user.stream))
+        ;
+    line_user_check(&user, "a\n");
+    ck_assert_uint_eq(user.ends, 1);
+    ck_assert_uint_eq(user.losses, 0);
+    line_user_end(&user);
+}
+
+/* A peer that ends with unread input resets its unix socket. That is a loss by the peer, although
+ * the write before reported only EPIPE. */
+TEST(reset_after_a_failed_write_is_by_the_peer)
+{
+    struct line_user user;
+    line_user_begin_pair(&user, SOCK_STREAM);
+    stream_set_reading(&user.stream, false);
+    stream_write(&user.stream, "unread", 6);
+    stream_fixture_pass();
+    line_user_send(&user, "a\n", 2);
+    close(user.peer);
+    user.peer = -1;
+    stream_write(&user.stream, "answer", 6);
+    streams_flush(&stream_fixture.streams);
+    ck_assert_int_eq(user.stream.failure, EPIPE);
+    stream_set_reading(&user.stream, true);
+    while (stream_read(&user.stream))
+        ;
+    line_user_check(&user, "a\n");
+    ck_assert_int_eq(user.stream.failure, ECONNRESET);
+    ck_assert_uint_eq(user.ends, 0);
+    ck_assert_uint_eq(user.losses, 1);
+    line_user_end(&user);
+}
+
+/* The peer of a unix socket may go on sending. Nobody can answer it any more. */
+TEST(peer_that_receives_nothing_is_lost_after_its_input)
+{
+    struct line_user user;
+    line_user_begin_pair(&user, SOCK_STREAM);
+    shutdown(user.peer, SHUT_RD);
+    line_user_send(&user, "a\n", 2);
+    stream_write(&user.stream, "answer", 6);
+    for (unsigned i = 0; i < 5; i++) {
+        stream_fixture_pass();
+        stream_read(&user.stream);
+    }
+    line_user_check(&user, "a\n");
+    ck_assert_int_eq(user.stream.failure, EPIPE);
+    ck_assert_uint_eq(user.ends, 0);
+    ck_assert_uint_eq(user.losses, 1);
     line_user_end(&user);
 }
