@@ -45,29 +45,44 @@ struct wait {
     bool line_shown;      /* the terminal shows a line that must be removed */
 };
 
-/* --- ^Z --- */
+/* --- signals --- */
 
-/* With `allowed`, lets SIGTSTP stop the process at once; without, blocks SIGTSTP again. The process
- * may be stopped only during a call in which the daemon cannot grant it a lock. */
-static void allow_stop(const struct suspension *suspension, bool allowed)
+/* Signals that are not handled here: errors of the program, those that nobody can block, and those
+ * that are ignored by default or concern only a process in the background. */
+static const int left_alone[] = {SIGSEGV,  SIGBUS, SIGFPE,  SIGILL,  SIGTRAP,
+                                 SIGABRT,  SIGSYS, SIGKILL, SIGSTOP, SIGCHLD,
+                                 SIGWINCH, SIGURG, SIGCONT, SIGTTIN, SIGTTOU};
+
+/* Whether the signal would stop or end the process if it were not blocked. The kernel protects
+ * process 1 from signals without a handler. */
+static bool would_act(int signal)
 {
-    const sigset_t stops = signal_only(SIGTSTP);
-    if (suspension->fd >= 0)
-        sigprocmask(allowed ? SIG_UNBLOCK : SIG_BLOCK, &stops, NULL);
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN &&
+           (action.sa_handler != SIG_DFL || getpid() != 1);
+}
+
+/* With `allowed`, lets signals stop or end the process at once; without, blocks them again. They
+ * may act only during a call in which the daemon cannot grant the process a lock. */
+static void allow_signals(const struct suspension *suspension, bool allowed)
+{
+    sigprocmask(allowed ? SIG_UNBLOCK : SIG_BLOCK, &suspension->handled, NULL);
 }
 
 void suspension_begin(struct suspension *suspension)
 {
-    struct sigaction stop;
-    const sigset_t stops = signal_only(SIGTSTP);
     const sigset_t output = signal_only(SIGTTOU);
     sigprocmask(SIG_BLOCK, &output, &suspension->mask);
-    sigaction(SIGTSTP, NULL, &stop);
-    suspension->fd = -1;
-    if (stop.sa_handler == SIG_IGN || sigismember(&suspension->mask, SIGTSTP))
-        return;
-    suspension->fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
-    allow_stop(suspension, false);
+    sigemptyset(&suspension->handled);
+    for (int signal = 1; signal <= SIGRTMAX; signal++)
+        if (!sigismember(&suspension->mask, signal) && would_act(signal))
+            sigaddset(&suspension->handled, signal);
+    for (size_t i = 0; i < sizeof(left_alone) / sizeof(left_alone[0]); i++)
+        sigdelset(&suspension->handled, left_alone[i]);
+    suspension->fd = signalfd(-1, &suspension->handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (suspension->fd < 0)
+        sigemptyset(&suspension->handled);
+    allow_signals(suspension, false);
 }
 
 const sigset_t *suspension_hand_over(struct suspension *suspension)
@@ -84,19 +99,29 @@ void suspension_end(struct suspension *suspension)
     sigprocmask(SIG_SETMASK, &suspension->mask, NULL);
 }
 
-/* Whether ^Z was typed. Leaves SIGTSTP pending, so that a SIGCONT before the stop cancels the stop,
- * as for any process. */
-static bool is_due(const struct suspension *suspension)
+/* The pending signal to handle; 0: none. Leaves it pending, so that a SIGCONT before the stop
+ * cancels the stop, as for any process. */
+static int pending_signal(const struct suspension *suspension)
 {
     sigset_t pending;
-    return suspension->fd >= 0 && sigpending(&pending) == 0 && sigismember(&pending, SIGTSTP) == 1;
+    if (sigpending(&pending) != 0)
+        return 0;
+    sigandset(&pending, &pending, &suspension->handled);
+    for (int signal = 1; signal <= SIGRTMAX; signal++)
+        if (sigismember(&pending, signal))
+            return signal;
+    return 0;
 }
 
-/* Stops the process until SIGCONT; returns at once if SIGCONT has cancelled the stop. */
-static void stop_now(const struct suspension *suspension)
+/* Leaves the queue, releases a lock that was granted meanwhile, and ends the process by the pending
+ * signal. */
+static _Noreturn void end_by_signal(const struct suspension *suspension, struct redlock *redlock,
+                                    int signal)
 {
-    allow_stop(suspension, true);
-    allow_stop(suspension, false);
+    redlock_free(redlock);
+    allow_signals(suspension, true);
+    /* Reached by process 1, which default actions do not end. */
+    _exit(EXIT_SIGNAL + signal);
 }
 
 /* --- the line on the terminal --- */
@@ -137,9 +162,9 @@ static void unshow(struct wait *wait)
  * concerns the connection and not the request. */
 static enum redlock_status check_access(struct wait *wait)
 {
-    allow_stop(wait->suspension, true);
+    allow_signals(wait->suspension, true);
     enum redlock_status status = redlock_ping(wait->redlock);
-    allow_stop(wait->suspension, false);
+    allow_signals(wait->suspension, false);
     wait->served = status == REDLOCK_OK;
     return status;
 }
@@ -171,6 +196,14 @@ static enum redlock_status start_lock(struct wait *wait)
                                  &wait->acquire);
 }
 
+/* Output that blocks, for example after ^S, would delay the use of a lock that is granted now, and
+ * the end by a signal, which is blocked. */
+static bool takes_message(void)
+{
+    struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0;
+}
+
 /* Whether this status ends the wait. If it does not, schedules the next LOCK. */
 static bool is_final(struct wait *wait, enum redlock_status status, bool ended, int64_t now_ns)
 {
@@ -180,9 +213,10 @@ static bool is_final(struct wait *wait, enum redlock_status status, bool ended, 
         return true;
     if (decision == RETRY_WITH_MESSAGE) {
         unshow(wait);
-        if (!wait->away_reported)
+        if (!wait->away_reported && takes_message()) {
+            wait->away_reported = true;
             report_message("%s; trying again", redlock_error(wait->redlock));
-        wait->away_reported = true;
+        }
     }
     wait->acquire = wait->place = wait->query = 0;
     wait->retry_ns = retry_at_ns(now_ns, wait->ends_ns);
@@ -205,7 +239,7 @@ static bool shorten(struct wait *wait, enum redlock_status status, int64_t now_n
 static void warn_nested(struct wait *wait)
 {
     char name[REPORT_NAME];
-    if (!wait->nested)
+    if (!wait->nested || !takes_message())
         return;
     wait->nested = false;
     unshow(wait);
@@ -227,7 +261,9 @@ static void suspend(struct wait *wait)
     redlock_cancel(wait->redlock, wait->place);
     redlock_cancel(wait->redlock, wait->acquire);
     wait->acquire = wait->place = wait->query = 0;
-    stop_now(wait->suspension);
+    /* Stops until SIGCONT; does not stop if SIGCONT has cancelled the stop. */
+    allow_signals(wait->suspension, true);
+    allow_signals(wait->suspension, false);
     int64_t now_ns = clock_boottime_ns();
     wait->retry_ns = now_ns;
     schedule_questions(wait, now_ns);
@@ -275,13 +311,6 @@ static void on_place(struct wait *wait, const struct redlock_event *event, int64
     }
 }
 
-/* Output that blocks, for example after ^S, would delay the use of a lock that is granted now. */
-static bool takes_message(void)
-{
-    struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0;
-}
-
 /* Unlike a request for the place, a query needs the masters, so that a missing answer says nothing
  * about the daemon. */
 static void on_query(struct wait *wait, const struct redlock_event *event)
@@ -313,8 +342,11 @@ static void wait_for_events(const struct wait *wait, int64_t now_ns)
 static enum redlock_status wait_loop(struct wait *wait, struct redlock_event *event)
 {
     for (;;) {
-        if (is_due(wait->suspension))
+        int signal = pending_signal(wait->suspension);
+        if (signal == SIGTSTP)
             suspend(wait);
+        else if (signal != 0)
+            end_by_signal(wait->suspension, wait->redlock, signal);
         while (redlock_next(wait->redlock, event)) {
             int64_t now_ns = clock_boottime_ns();
             if (event->kind != REDLOCK_EVENT_ANSWER)
@@ -373,6 +405,11 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     if (status != REDLOCK_OK)
         lock->deadline_ns = 0;
     *hint_ms = event.hint_ms;
+    int signal = status == REDLOCK_OK ? pending_signal(suspension) : 0;
+    if (signal != 0 && signal != SIGTSTP) {
+        (void)redlock_start_release(redlock, lock, NULL);
+        end_by_signal(suspension, redlock, signal);
+    }
     return status;
 }
 

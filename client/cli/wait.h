@@ -12,26 +12,29 @@
 #include "client/c/redlock.h"
 #include "client/cli/options.h"
 
-/* Handles ^Z during the wait. A stopped process must not be granted a lock that it cannot use, so
- * SIGTSTP is blocked, and redlock leaves the queue before it stops. */
+/* Handles signals that stop or end the process during the wait. A stopped process must not be
+ * granted a lock that it cannot use, and the lock of a process that has ended would stay held for
+ * its TTL. So these signals are blocked, and redlock leaves the queue before one of them acts. */
 struct suspension {
-    sigset_t mask; /* signal mask before suspension_begin() */
-    int fd;        /* signalfd, readable when ^Z is pending; -1: SIGTSTP is not handled here */
+    sigset_t mask;    /* signal mask before suspension_begin() */
+    sigset_t handled; /* SIGTSTP and signals that end the process */
+    int fd;           /* signalfd, readable when one of these is pending; -1: none is handled */
 };
 
-/* Blocks SIGTSTP, unless it is ignored or blocked already. Also blocks SIGTTOU, so that a message
- * from the background does not stop the process. */
+/* Blocks the signals to handle, unless they are ignored or blocked already. Also blocks SIGTTOU, so
+ * that a message from the background does not stop the process. */
 void suspension_begin(struct suspension *suspension);
 void suspension_end(struct suspension *suspension);
-/* Ends the handling, but leaves SIGTSTP blocked for the caller to handle. Returns the signal mask
- * before suspension_begin(), valid as long as *suspension. */
+/* Ends the handling, but leaves the signals blocked for the caller to handle. Returns the signal
+ * mask before suspension_begin(), valid as long as *suspension. */
 const sigset_t *suspension_hand_over(struct suspension *suspension);
 
 /*
  * Acquires the lock that the options name, like redlock_acquire(). With `hold`, the lock is a HOLD
  * with LINGER. If the daemon is unreachable at first, returns REDLOCK_UNREACHABLE at once. If the
  * daemon goes away later, retries until the wait is over. On ^Z, leaves the queue, and joins it
- * again after SIGCONT.
+ * again after SIGCONT. On a signal that ends the process, leaves the queue, or releases the lock,
+ * and does not return.
  */
 enum redlock_status wait_for_lock(struct redlock *redlock, const struct options *options, bool hold,
                                   const struct suspension *suspension, struct redlock_lock *lock,
