@@ -42,6 +42,7 @@ struct parent {
     pid_t supervisor;
     int ipc_fd;             /* socket to the supervisor */
     pid_t command;          /* 0: not started yet */
+    bool hung_up;           /* the command got SIGHUP because it cannot get the terminal */
     bool ended;             /* the command has ended */
     struct ipc_message how; /* if it has ended: the exit code or signal */
     int64_t over_ns;        /* if it has ended: when the lock must be released */
@@ -182,9 +183,11 @@ static void stop_like_command(struct parent *parent, int signal)
     foreground_lend(&parent->terminal, parent->command);
     /* If the parent did not stop, its process group is orphaned: no shell can bring the group to
      * the foreground, and the command would be stopped again and again. Send SIGHUP to the command,
-     * as the kernel does to orphaned groups. */
-    if (wants_terminal && !parent->terminal.lent && !continued)
-        kill(-parent->command, SIGHUP);
+     * as the kernel does to orphaned groups. If it goes on in spite of that, kill it. */
+    if (wants_terminal && !parent->terminal.lent && !continued) {
+        kill(-parent->command, parent->hung_up ? SIGKILL : SIGHUP);
+        parent->hung_up = true;
+    }
     kill(-parent->command, SIGCONT);
 }
 

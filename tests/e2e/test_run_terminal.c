@@ -223,6 +223,18 @@ TEST(a_background_run_can_be_brought_to_the_foreground)
     close_terminal(&terminal);
 }
 
+/* The process group of the run is orphaned, because its shell has ended: nothing can bring it to
+ * the foreground. The command ignores HUP, as under nohup(1), and reads from the terminal. */
+TEST(an_orphaned_command_that_needs_the_terminal_ends)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type_line(&terminal, "(trap '' HUP; ($run a -- cat /dev/tty; echo co''de:$?) &) &");
+    wait_screen(&terminal, "code:137");
+    client_expect(&terminal.stage.client, "FREE", "STATUS a");
+    close_terminal(&terminal);
+}
+
 TEST(an_editor_works_and_can_be_suspended)
 {
     struct terminal terminal;
