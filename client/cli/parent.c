@@ -43,6 +43,7 @@ struct parent {
     int ipc_fd;             /* socket to the supervisor */
     pid_t command;          /* 0: not started yet */
     bool hung_up;           /* the command got SIGHUP because it cannot get the terminal */
+    int64_t interrupted_ns; /* when the parent last forwarded SIGINT; 0: never */
     bool ended;             /* the command has ended */
     struct ipc_message how; /* if it has ended: the exit code or signal */
     int64_t over_ns;        /* if it has ended: when the lock must be released */
@@ -201,14 +202,27 @@ static void forward_signals(struct parent *parent)
         /* The supervisor sends SIGCONT when the command has been continued already. */
         if (info.ssi_signo == SIGCONT && info.ssi_pid == (uint32_t)parent->supervisor)
             continue;
+        if (info.ssi_signo == SIGINT)
+            parent->interrupted_ns = clock_boottime_ns();
         kill(-parent->command, (int)info.ssi_signo);
     }
 }
 
 /* --- exit --- */
 
-/* ^C went only to the command, which had the terminal. The script that runs redlock must get it
- * too. */
+/* Whether ^C has ended the command. It went only to the command, which had the terminal. An
+ * interrupt that the parent has just forwarded was sent to redlock alone, or the script that runs
+ * redlock has got it as well. */
+static bool was_interrupted(const struct parent *parent)
+{
+    enum { FORWARDED_S = 5 };
+    bool just_sent = parent->interrupted_ns > 0 &&
+                     clock_boottime_ns() < parent->interrupted_ns + FORWARDED_S * NS_PER_S;
+    return parent->terminal.lent && !just_sent && parent->how.by_signal &&
+           parent->how.value == SIGINT;
+}
+
+/* The script that runs redlock must get ^C, too. */
 static void pass_on_interrupt(void)
 {
     const sigset_t only = signal_only(SIGINT);
@@ -222,7 +236,7 @@ static int finish(struct parent *parent, const char *text, bool gone)
 {
     char name[REPORT_NAME];
     const struct ipc_message *how = &parent->how;
-    bool interrupted = parent->terminal.lent && how->by_signal && how->value == SIGINT;
+    bool interrupted = was_interrupted(parent);
     foreground_take_back(&parent->terminal, how->by_signal);
     /* The supervisor has no work left. SIGKILL ends it even if it is stopped. */
     kill(parent->supervisor, SIGKILL);

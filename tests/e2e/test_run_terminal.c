@@ -93,6 +93,16 @@ static void type_line(struct terminal *terminal, const char *line)
     press(terminal, "Enter");
 }
 
+/* Waits until the screen shows a line "parent PID", and returns the PID. */
+static pid_t read_parent(struct terminal *terminal)
+{
+    wait_screen(terminal, "\nparent ");
+    capture_screen(terminal);
+    pid_t parent = (pid_t)strtol(strstr(terminal->screen, "\nparent ") + 8, NULL, 10);
+    ck_assert_int_gt(parent, 1);
+    return parent;
+}
+
 /* LeakSanitizer stops a program by ptrace at its end. If a SIGCONT from "fg" or from a closing
  * terminal arrives at that moment, the program and LeakSanitizer wait for each other for ever.
  * Hence these tests run without leak detection; test_run has it. */
@@ -145,6 +155,19 @@ TEST(an_interrupt_ends_the_command_and_the_loop_around_it)
     type_line(&terminal, "echo af''ter");
     wait_screen(&terminal, "after");
     ck_assert_ptr_null(strstr(terminal.screen, "round:2"));
+    close_terminal(&terminal);
+}
+
+/* The script around the run would print a line if it got the interrupt. */
+TEST(an_interrupt_sent_to_run_alone_is_not_passed_on)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type_line(&terminal, "bash -c 'trap \"echo in''terrupted\" INT; '\"$run\"' a -- sh -c \""
+                         "echo parent \\$(ps -o ppid= \\$PPID); exec sleep 600\"; echo code:$?'");
+    kill(read_parent(&terminal), SIGINT);
+    wait_screen(&terminal, "code:130");
+    ck_assert_ptr_null(strstr(terminal.screen, "interrupted"));
     close_terminal(&terminal);
 }
 
@@ -422,10 +445,7 @@ TEST(a_background_run_leaves_the_terminal_to_its_owner)
     struct terminal terminal;
     open_terminal(&terminal, __func__);
     type_line(&terminal, "$run a -- sh -c \"echo parent \\$(ps -o ppid= \\$PPID); sleep 3\"");
-    wait_screen(&terminal, "\nparent ");
-    capture_screen(&terminal);
-    pid_t parent = (pid_t)strtol(strstr(terminal.screen, "\nparent ") + 8, NULL, 10);
-    ck_assert_int_gt(parent, 1);
+    pid_t parent = read_parent(&terminal);
     kill(parent, SIGSTOP);
     wait_screen(&terminal, "Stopped");
     type_line(&terminal, "bg; cat");
