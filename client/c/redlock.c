@@ -71,7 +71,10 @@ void redlock_free(struct redlock *redlock)
     handle_detach_after_fork(redlock);
     /* Release each lock whose grant the caller has not taken. */
     proto_cancel_all(&redlock->proto, handle_clock_ns());
-    if (redlock->fd >= 0)
+    /* If no request is under way, do not read: an answer can be that of a child process which had
+     * taken over the connection and has ended. It would be taken for garbage, and the connection
+     * would be reset instead of closed. */
+    if (redlock->fd >= 0 && (redlock->proto.living > 0 || redlock->proto.abandoned > 0))
         handle_pump(redlock);
     if (redlock->fd >= 0)
         handle_close(redlock);

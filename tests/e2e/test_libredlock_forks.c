@@ -3,8 +3,10 @@
  * process has the same PID.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,10 +17,13 @@
 #include "tests/e2e/namespace.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
+#include "tests/e2e/waiting.h"
 #include "tests/runner.h"
 
-static const struct stage_plan three_quick = {.masters = 3, .over_unix = true};
+static const struct stage_plan three_quick = {
+    .masters = 3, .over_unix = true, .daemon = {.tcp_host = "127.0.0.1"}};
 static const struct redlock_lock_options hold = {.hold = true};
+static const struct redlock_lock_options hold_linger = {.hold = true, .linger = true};
 
 static struct stage stage;
 
@@ -124,6 +129,27 @@ TEST_LOOP(a_child_can_take_over_the_connection, 0, 2)
     ck_assert(ended_well(child));
     stage_wait_no_keys(&stage);
     redlock_free(redlock);
+}
+
+/* The child takes over the connection and ends before it has read the answer to its request. The
+ * answer must not keep the parent from a clean close, which is the only end that releases a lock
+ * with LINGER. A unix socket is closed cleanly in any case, so the connection is TCP. */
+TEST(an_answer_to_a_killed_child_does_not_keep_the_lock)
+{
+    char url[64];
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d", stage.daemon.port);
+    struct redlock *redlock = redlock_new(url);
+    library_acquire(redlock, "a", 60000, &hold_linger);
+    pid_t child = fork();
+    if (child == 0) {
+        redlock_take_over(redlock);
+        _exit(redlock_start_ping(redlock, NULL) == REDLOCK_OK ? 0 : 1);
+    }
+    ck_assert(ended_well(child));
+    struct pollfd answer = {.fd = redlock_socket(redlock), .events = POLLIN};
+    ck_assert_int_eq(poll(&answer, 1, WAITING_DEADLINE_MS), 1);
+    redlock_free(redlock);
+    client_expect_match(&stage.client, "OK .*", "LOCK a 60s WAIT 30s");
 }
 
 /* The library reads the grant before the fork. After the fork, the parent takes the event with the
