@@ -12,8 +12,9 @@
  * Giving up. The daemon may still grant a request that has timed out or was cancelled. The library
  * keeps waiting for the answer and releases such a grant with UNLOCK. If the connection has no
  * other purpose (proto_is_spent()), handle.c closes it instead, which also makes the daemon undo
- * the request. The exception is an EXTEND that confirms a late grant without HOLD: closing the
- * connection would not release that lock, so the library waits for the answer with a new timeout.
+ * the request, unless a grant without HOLD is in transit at that moment. The exception is an EXTEND
+ * that confirms a late grant without HOLD: closing the connection would not release that lock, so
+ * the library waits for the answer with a new timeout.
  *
  * Request numbers are never reused, so a duplicate answer is recognized.
  */

@@ -343,9 +343,10 @@ enum redlock_status redlock_start_place(struct redlock *redlock, const char *res
 
 /* Gives up a request: it gets no answer. A lock that the request acquires or has acquired is
  * released, as after a timeout. If the connection has no other request and no HOLD, the library
- * closes the connection to release the lock. Otherwise keep calling redlock_next(), which releases
- * the lock when it is granted. A lock that was granted on a connection that has ended since is
- * released only if another request connects within the timeout; otherwise it expires. */
+ * closes the connection to release the lock. Only a grant in transit at that moment can stay until
+ * its TTL ends. Otherwise keep calling redlock_next(), which releases the lock when it is granted.
+ * A lock that was granted on a connection that has ended since is released only if another request
+ * connects within the timeout; otherwise it expires. */
 void redlock_cancel(struct redlock *redlock, uint64_t id);
 
 /* Reads and writes as far as possible without blocking. Returns true if it has filled *event. */

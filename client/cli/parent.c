@@ -257,8 +257,7 @@ static int finish(struct parent *parent, const char *text, bool gone)
 
 static int finish_without_release(struct parent *parent)
 {
-    return finish(parent, parent->how.lost ? "" : "could not be released; it expires by itself",
-                  false);
+    return finish(parent, parent->how.lost ? "" : RELEASE_UNCONFIRMED, false);
 }
 
 /* The supervisor is dead or stuck: kills the command and all its descendants. */

@@ -233,8 +233,7 @@ static _Noreturn void release_and_exit(struct supervisor *supervisor)
         snprintf(over.text, sizeof(over.text),
                  "was no longer held when the command ended: no quorum of masters has it");
     else if (status != REDLOCK_OK && !gone && !ended.lost)
-        snprintf(over.text, sizeof(over.text),
-                 "could not be released; it expires by itself: %.160s",
+        snprintf(over.text, sizeof(over.text), RELEASE_UNCONFIRMED ": %.160s",
                  redlock_error(plan->redlock));
     send_parent(supervisor, &over);
     for (; parent_must_continue(supervisor); nanosleep(&moment, NULL))

@@ -53,6 +53,11 @@ struct shared_deadline {
 
 enum { RELEASE_TIMEOUT_MS = 2000 };
 
+/* If UNLOCK fails, the QUIT of the parent's redlock_free() may still release the lock: it needs no
+ * verb. It releases the lock only on the connection on which the lock was acquired. */
+#define RELEASE_UNCONFIRMED                                                                        \
+    "its release was not confirmed; the lock expires after its TTL at the latest"
+
 struct supervisor_plan {
     const struct options *options;
     struct redlock *redlock;

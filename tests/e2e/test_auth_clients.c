@@ -228,16 +228,20 @@ static void end_waiter(const struct waiter *waiter, int code, const char *expect
     free(errors);
 }
 
-/* Stops the daemon, changes the secret of ci, and starts the daemon. */
-static void restart_with_new_secret(struct stage *stage)
+static void restart(struct stage *stage)
 {
-    char ci[64];
     daemon_stop(&stage->daemon);
     client_close(&stage->client);
-    sandbox_write(secrets_path(&secrets, "ci", ci), "ci-next-0123456789abcdef\n");
     daemon_start(&stage->daemon, 0);
     daemon_wait_up(&stage->daemon, 3);
     daemon_connect(&stage->daemon, &stage->client);
+}
+
+static void restart_with_new_secret(struct stage *stage)
+{
+    char ci[64];
+    sandbox_write(secrets_path(&secrets, "ci", ci), "ci-next-0123456789abcdef\n");
+    restart(stage);
 }
 
 TEST(a_running_job_survives_the_rotation_of_its_secret)
@@ -261,6 +265,42 @@ TEST(a_running_job_survives_the_rotation_of_its_secret)
     ck_assert_int_eq(kill(job, SIGTERM), 0);
     int status = process_wait(job, "redlock run");
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM, "status %d", status);
+    close_stage(&stage);
+}
+
+/* The user of a job loses the verb unlock before the job begins (0) or meanwhile (1). The
+ * restart ends the connection on which the job got the lock, so only in the first case QUIT
+ * releases it. */
+TEST_LOOP(a_job_without_the_verb_unlock_says_so, 0, 2)
+{
+    struct stage stage;
+    char ci[64], file[SANDBOX_FILE];
+    open_stage(&stage, __func__);
+    const char *const argv[] = {wrapper_program(),
+                                "run",
+                                "--secret-file",
+                                secrets_path(&secrets, "ci", ci),
+                                "ci:a",
+                                "sleep",
+                                "600",
+                                NULL};
+    daemon_edit(&stage.daemon, "verbs: [lock, unlock, extend,", "verbs: [lock, extend,");
+    if (_i == 0)
+        restart(&stage);
+    pid_t job = process_start(&(struct process_plan){
+        .argv = argv, .errors = sandbox_path(&stage.sandbox, "job.log", file)});
+    stage_wait_stats(&stage.client, " holding=1 ");
+    if (_i == 1)
+        restart(&stage);
+    ck_assert_int_eq(kill(job, SIGTERM), 0);
+    int status = process_wait(job, "redlock run");
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM, "status %d", status);
+    char *errors = sandbox_read(file);
+    ck_assert_msg(strstr(errors, "ci:a: its release was not confirmed; the lock expires after its "
+                                 "TTL at the latest: access denied") != NULL,
+                  "redlock run wrote: %s", errors);
+    free(errors);
+    client_expect_match(&stage.client, _i == 0 ? "FREE" : "HELD .*", "STATUS ci:a");
     close_stage(&stage);
 }
 

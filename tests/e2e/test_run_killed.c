@@ -173,7 +173,7 @@ TEST(a_hung_daemon_at_the_release_does_not_change_the_exit_code)
     char daemon[32];
     snprintf(daemon, sizeof(daemon), "%d", (int)stage.daemon.pid);
     ck_assert_int_eq(run(WORDS("--ttl", "2s", "a", SHELL("kill -STOP $0; exit 7"), daemon)), 7);
-    ck_assert(wrapper_complained(&wrapper, "could not be released; it expires by itself"));
+    ck_assert(wrapper_complained(&wrapper, "its release was not confirmed"));
     ck_assert(!wrapper_complained(&wrapper, "lost"));
     kill(stage.daemon.pid, SIGCONT);
 }
