@@ -42,8 +42,14 @@ bool requests_authenticate(struct session *session, const struct request *reques
         [AUTH_WRONG] = {"DENIED", "WRONGPASS", "wrong secret"},
     };
     enum auth_throttle_news news;
-    enum auth_result result = auth_try(&session->clients->auth, &session->identity, credentials,
-                                       session->lines_ns, &news);
+    /* The user of a unix socket may change only while the connection has nothing that another user
+     * may be unable to release. */
+    bool bound =
+        session->identity.state == AUTH_BY_SOCKET &&
+        (engine_client_holds(&session->client) > 0 || engine_client_requests(&session->client) > 0);
+    enum auth_result result = bound ? AUTH_AGAIN
+                                    : auth_try(&session->clients->auth, &session->identity,
+                                               credentials, session->lines_ns, &news);
     if (result == AUTH_ACCEPTED)
         session_log_authenticated(session);
     if (result == AUTH_WRONG)

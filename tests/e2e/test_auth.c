@@ -330,6 +330,13 @@ TEST(a_secret_overrides_the_user_of_a_unix_socket)
     ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "user=tester"), 1);
     client_expect(&stage.client, "DENIED wrong secret", "AUTH guess-3");
     client_expect(&stage.client, "FREE", "STATUS prod");
+    /* The other user could not release this HOLD. */
+    client_expect_match(&stage.client, "OK .*", "LOCK prod 60s HOLD");
+    client_expect_match(&stage.client, "DENIED .*open another one", "AUTH " SECRET_CI);
+    client_half_close(&stage.client);
+    client_expect_end(&stage.client);
+    client_close(&stage.client);
+    daemon_connect(&stage.daemon, &stage.client);
     client_expect(&stage.client, "OK", "AUTH " SECRET_CI);
     client_expect_match(&stage.client, "DENIED .*", "STATUS prod");
     client_expect(&stage.client, "FREE", "STATUS ci:a");
