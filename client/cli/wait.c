@@ -47,7 +47,7 @@ struct wait {
 
 /* --- signals --- */
 
-/* Signals that are not handled here: errors of the program, those that nobody can block, and those
+/* Signals that are not handled here: errors of the program, those that cannot be blocked, and those
  * that are ignored by default or concern only a process in the background. */
 static const int left_alone[] = {SIGSEGV,  SIGBUS, SIGFPE,  SIGILL,  SIGTRAP,
                                  SIGABRT,  SIGSYS, SIGKILL, SIGSTOP, SIGCHLD,

@@ -137,8 +137,8 @@ static void report_end(struct session *session)
 }
 
 /* All input has been read. The client may still read: its pending requests get their replies,
- * except LOCKs, which are undone. The same holds for a lost connection, although the replies reach
- * nobody: an UNLOCK that the client has sent must be carried out. */
+ * except LOCKs, which are undone. The same holds for a lost connection, although no reply arrives:
+ * an UNLOCK that the client has sent must be carried out. */
 static void session_on_end(void *context)
 {
     struct session *session = context;

@@ -218,7 +218,7 @@ TEST(reset_after_a_failed_write_is_by_the_peer)
     line_user_end(&user);
 }
 
-/* The peer of a unix socket may go on sending. Nobody can answer it any more. */
+/* The peer of a unix socket may go on sending. It gets no answer any more. */
 TEST(peer_that_receives_nothing_is_lost_after_its_input)
 {
     struct line_user user;
