@@ -268,6 +268,17 @@ TEST(a_running_job_survives_the_rotation_of_its_secret)
     close_stage(&stage);
 }
 
+/* Until its command runs, a signal ends the job itself. */
+static void wait_for_command(const char *file)
+{
+    struct waiting waiting = waiting_for("the command to run");
+    for (bool runs = false; !runs; waiting_pause(&waiting)) {
+        char *errors = sandbox_read(file);
+        runs = strstr(errors, "running\n") != NULL;
+        free(errors);
+    }
+}
+
 /* The user of a job loses the verb unlock before the job begins (0) or meanwhile (1). The
  * restart ends the connection on which the job got the lock, so only in the first case QUIT
  * releases it. */
@@ -281,15 +292,16 @@ TEST_LOOP(a_job_without_the_verb_unlock_says_so, 0, 2)
                                 "--secret-file",
                                 secrets_path(&secrets, "ci", ci),
                                 "ci:a",
-                                "sleep",
-                                "600",
+                                "sh",
+                                "-c",
+                                "echo running >&2; exec sleep 600",
                                 NULL};
     daemon_edit(&stage.daemon, "verbs: [lock, unlock, extend,", "verbs: [lock, extend,");
     if (_i == 0)
         restart(&stage);
     pid_t job = process_start(&(struct process_plan){
         .argv = argv, .errors = sandbox_path(&stage.sandbox, "job.log", file)});
-    stage_wait_stats(&stage.client, " holding=1 ");
+    wait_for_command(file);
     if (_i == 1)
         restart(&stage);
     ck_assert_int_eq(kill(job, SIGTERM), 0);
