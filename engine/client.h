@@ -15,7 +15,7 @@ struct pending_request;
 struct lock;
 
 /* How the connection of a client ends. In every case the engine undoes the LOCKs of the client that
- * have not been granted yet, and extends the HOLDs that the client has no more. */
+ * have not been granted yet, and stops extending its HOLDs. */
 enum engine_end {
     /* The connection is about to end, but the daemon does not know yet whether the client closed it
      * cleanly. The client is told of its undone LOCKs. Its granted locks stay as they are. */

@@ -120,7 +120,7 @@ static _Noreturn void end_by_signal(const struct suspension *suspension, struct 
 {
     redlock_free(redlock);
     allow_signals(suspension, true);
-    /* Reached by process 1, which default actions do not end. */
+    /* Not reached, unless a handler returns. */
     _exit(EXIT_SIGNAL + signal);
 }
 

@@ -41,7 +41,7 @@ void grants_forget(struct lock_manager *manager, struct lock *lock);
 /* The client sends nothing more: do not extend its HOLDs any more. */
 void grants_stop_extending(struct lock_manager *manager, struct engine_client *client);
 
-/* The connection of the client is over: its HOLDs are no HOLDs any more, and are not released. */
+/* The connection is over: the client's HOLDs become locks without HOLD, and are not released. */
 void grants_abandon(struct lock_manager *manager, struct engine_client *client);
 
 /* grants_renew(): start the due extensions of HOLDs, as long as fewer than LIMIT_RENEWALS are under

@@ -106,9 +106,8 @@ static bool is_passing(int error)
 
 /* --- output --- */
 
-/* Nothing can be sent any more. `error` is the errno of the call that failed. The plain socket of a
- * client may have input left, even its end in order: the kernel reports a reset before that.
- * Without such input the stream is lost. */
+/* Nothing can be sent any more. `error` is the errno of the call that failed. What the plain socket
+ * of a client has received is still read, up to its end. Any other stream is lost at once. */
 static void fail(struct stream *stream, int error)
 {
     if (stream->failure == 0 || error == ECONNRESET)

@@ -107,8 +107,7 @@ struct stream {
     bool full; /* TLS: input_max is reached; reading resumes when some input is consumed */
     bool ended;
     bool lost;
-    int failure; /* the first errno after which nothing can be sent, or a later ECONNRESET; 0: none
-                  */
+    int failure; /* errno of the first failure, or ECONNRESET; nothing can be sent. 0: none */
 };
 
 /* The owner has to call streams_flush() at the end of each pass. False if there is not enough

@@ -170,6 +170,13 @@ TEST(reset_with_waiting_output_is_reported)
     line_user_end(&user);
 }
 
+static void read_to_end(struct line_user *user)
+{
+    stream_set_reading(&user->stream, true);
+    while (stream_read(&user->stream))
+        ;
+}
+
 /* The first write makes the peer reset the connection, and the second one fails. */
 TEST(end_in_order_before_a_failed_write_is_an_end)
 {
@@ -184,9 +191,7 @@ TEST(end_in_order_before_a_failed_write_is_an_end)
         stream_fixture_pass();
     }
     ck_assert_int_eq(user.stream.failure, EPIPE);
-    stream_set_reading(&user.stream, true);
-    while (stream_read(&user.stream))
-        ;
+    read_to_end(&user);
     line_user_check(&user, "a\n");
     ck_assert_uint_eq(user.ends, 1);
     ck_assert_uint_eq(user.losses, 0);
@@ -208,9 +213,7 @@ TEST(reset_after_a_failed_write_is_by_the_peer)
     stream_write(&user.stream, "answer", 6);
     streams_flush(&stream_fixture.streams);
     ck_assert_int_eq(user.stream.failure, EPIPE);
-    stream_set_reading(&user.stream, true);
-    while (stream_read(&user.stream))
-        ;
+    read_to_end(&user);
     line_user_check(&user, "a\n");
     ck_assert_int_eq(user.stream.failure, ECONNRESET);
     ck_assert_uint_eq(user.ends, 0);
