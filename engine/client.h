@@ -20,12 +20,9 @@ enum engine_end {
     /* The connection is about to end, but the daemon does not know yet whether the client closed it
      * cleanly. The client is told of its undone LOCKs. Its granted locks stay as they are. */
     ENGINE_ENDING,
-    /* The client has cleanly closed its sending side and may still read. The client is told of its
-     * undone LOCKs. The engine releases its HOLDs, except those with LINGER. */
+    /* The client has cleanly closed its sending side, and perhaps the whole connection. The client
+     * is told of its undone LOCKs. The engine releases its HOLDs, except those with LINGER. */
     ENGINE_HALF_CLOSED,
-    /* The client has cleanly closed the connection and reads nothing more, so nothing is sent to
-     * it. Its HOLDs are released as with HALF_CLOSED. */
-    ENGINE_CLOSED,
     /* The client has sent QUIT or RESET. Nothing is sent to it. All its HOLDs are released, also
      * those with LINGER. After RESET the client goes on. */
     ENGINE_QUIT,

@@ -152,6 +152,8 @@ enum auth_result auth_try(struct auth *auth, struct auth_identity *identity,
     if (user != NULL && is_named(user, credentials)) {
         if (identity->state == AUTH_BY_SECRET)
             return user == identity->user ? AUTH_IGNORED : AUTH_AGAIN;
+        if (credentials->same_user && identity->user != NULL && user != identity->user)
+            return AUTH_BOUND;
         set_state(auth, identity, AUTH_BY_SECRET, user);
         return AUTH_ACCEPTED;
     }

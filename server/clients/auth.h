@@ -96,6 +96,7 @@ enum auth_result {
      * authenticated as the user with this secret, and may repeat that. */
     AUTH_IGNORED,
     AUTH_AGAIN,   /* the connection had already authenticated */
+    AUTH_BOUND,   /* same_user, and the secret is that of another user */
     AUTH_LIMITED, /* too many wrong secrets from this client address: the secret is not checked */
     AUTH_WRONG,   /* no user has this secret */
 };
@@ -107,6 +108,7 @@ struct auth_credentials {
     const char *secret;
     size_t secret_len;
     bool may_repeat; /* Redis clients may authenticate again, as the same user */
+    bool same_user;  /* must be those of the connection's user, if it has one */
 };
 
 /* Check a secret. After a failure, the caller closes a line connection if it is still AUTH_PENDING.

@@ -27,7 +27,7 @@ static void log_wrong_secret(const struct session *session, enum auth_throttle_n
 }
 
 bool requests_authenticate(struct session *session, const struct request *request,
-                           const struct auth_credentials *credentials)
+                           struct auth_credentials *credentials)
 {
     /* The first word in the line protocol and in RESP, and the text that follows. */
     static const struct {
@@ -37,19 +37,19 @@ bool requests_authenticate(struct session *session, const struct request *reques
     } refusals[] = {
         [AUTH_AGAIN] = {"DENIED", "ERR",
                         "this connection has already authenticated; open another one"},
+        [AUTH_BOUND] = {"DENIED", "ERR",
+                        "the user may not change while this connection has a HOLD or a pending "
+                        "request; open another one"},
         /* The secret was not checked, so the client may retry it. */
         [AUTH_LIMITED] = {"LIMIT", "LIMIT", "secrets"},
         [AUTH_WRONG] = {"DENIED", "WRONGPASS", "wrong secret"},
     };
     enum auth_throttle_news news;
-    /* The user of a unix socket may change only while the connection has nothing that another user
-     * may be unable to release. */
-    bool bound =
-        session->identity.state == AUTH_BY_SOCKET &&
-        (engine_client_holds(&session->client) > 0 || engine_client_requests(&session->client) > 0);
-    enum auth_result result = bound ? AUTH_AGAIN
-                                    : auth_try(&session->clients->auth, &session->identity,
-                                               credentials, session->lines_ns, &news);
+    /* Another user may be unable to release what the connection has. */
+    credentials->same_user =
+        engine_client_holds(&session->client) > 0 || engine_client_requests(&session->client) > 0;
+    enum auth_result result = auth_try(&session->clients->auth, &session->identity, credentials,
+                                       session->lines_ns, &news);
     if (result == AUTH_ACCEPTED)
         session_log_authenticated(session);
     if (result == AUTH_WRONG)
@@ -68,8 +68,8 @@ bool requests_authenticate(struct session *session, const struct request *reques
 
 static void authenticate(struct session *session, const struct request *request)
 {
-    const struct auth_credentials credentials = {.secret = request->secret,
-                                                 .secret_len = request->secret_len};
+    struct auth_credentials credentials = {.secret = request->secret,
+                                           .secret_len = request->secret_len};
     if (requests_authenticate(session, request, &credentials))
         session_write_text(session, request, "OK");
 }
@@ -125,6 +125,24 @@ static void run(struct session *session, struct request *request)
     }
 }
 
+/* Whether the request has no other effect than its reply. */
+static bool is_query(enum verb verb)
+{
+    switch (verb) {
+    case VERB_STATUS:
+    case VERB_NODES:
+    case VERB_STATS:
+    case VERB_LOCKS:
+    case VERB_CLIENTS:
+    case VERB_HELP:
+    case VERB_PING:
+    case VERB_VERSION:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Whether the daemon refuses the request to this client. */
 static enum acl_answer check(const struct session *session, const struct request *request,
                              enum request_error failed)
@@ -160,7 +178,11 @@ enum line_outcome requests_take_line(struct session *session, const char *line, 
     if (request.tag == NULL && session->untagged_pending)
         return LINE_PENDING;
     enum acl_answer may = check(session, &request, failed);
-    if (may == ACL_YES && failed == REQUEST_FINE && listing_is_limited(&request) &&
+    bool may_run = may == ACL_YES && failed == REQUEST_FINE;
+    /* Many connections can be lost together, each with many queries that were not read before. */
+    if (may_run && session->stream.failure != 0 && is_query(request.verb))
+        return LINE_TAKEN;
+    if (may_run && listing_is_limited(&request) &&
         !turns_may_be_slow(&session->clients->turns, &session->turn))
         return LINE_LATER;
     session->requests++;

@@ -314,6 +314,7 @@ const struct resp_command *resp_session_find(const struct request_words *words)
     return NULL;
 }
 
+/* If nothing can be sent, only a command that changes the connection is of use. */
 void resp_session_run(struct session *session, const struct resp_command *command,
                       const struct request_words *words)
 {
@@ -324,7 +325,7 @@ void resp_session_run(struct session *session, const struct resp_command *comman
     } else if (words->count < command->least || words->count > command->most) {
         snprintf(text, sizeof(text), "%s takes %s", command->name, command->usage);
         refuse(session, text);
-    } else {
+    } else if (session->stream.failure == 0 || command->exclusive) {
         command->run(session, words);
     }
 }

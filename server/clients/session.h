@@ -160,9 +160,10 @@ enum line_outcome {
 /* Handle one line without its newline. A RESP command has the form of a line without tag. */
 enum line_outcome requests_take_line(struct session *session, const char *line, size_t len);
 
-/* Check the client's secret and write the reply, unless it is accepted. Returns whether it is. */
+/* Check the client's secret and write the reply, unless it is accepted. Returns whether it is. Sets
+ * credentials->same_user. */
 bool requests_authenticate(struct session *session, const struct request *request,
-                           const struct auth_credentials *credentials);
+                           struct auth_credentials *credentials);
 
 /* --- lines.c: lines to requests ---
  *

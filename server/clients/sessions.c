@@ -104,33 +104,31 @@ static void session_on_written(void *context)
         session_defer(session);
 }
 
-/* Drop the session after its connection was lost, and release its HOLDs only if the client is
- * certain to be gone. That is certain if the peer reset a unix socket: the kernel does so when a
- * client exits. A TCP connection can be reset by any host on the path while its client lives. If
- * the daemon itself lost the connection, for lack of memory, or the client only stopped receiving,
- * the client may live and rely on its HOLDs. */
+/* Drop the session after its connection was lost. */
 static void drop_lost(struct session *session)
 {
-    struct clients *clients = session->clients;
     const char *why = "the connection was lost";
     /* Many clients close without close_notify. That matters only if the client has a HOLD;
      * otherwise the line has level debug. */
     bool without_notify = session->stream.tls != NULL &&
                           tls_failure(session->stream.tls, &why) == REASON_DISCONNECTED &&
                           engine_client_holds(&session->client) == 0;
-    if (session->identity.peer != PEER_TCP && session->stream.failure == ECONNRESET)
-        engine_client_end(clients->engine, &session->client, ENGINE_CLOSED, clock_now_ns());
     session_drop_as(session, without_notify ? CLIENT_LOG_ENDED : CLIENT_LOG_DROPPED, why);
 }
 
-/* Tell the engine that the client sends no more. Over TLS, an end reported by the kernel does not
- * prove that, because any host on the path can forge it. Whether the client has sent close_notify
- * is known only after all input has been read; nor does a failure prove it. Until the end is
- * proven, the engine releases no HOLD. */
+/* Tell the engine that the client sends no more. Until it is certain that the client itself has
+ * ended the connection, the engine releases no HOLD, because the client may live and rely on it.
+ * - If the peer reset a unix socket, that is certain: the kernel does so when a client exits.
+ * - Any host on the path can reset a TCP connection. After another failure, the client may only
+ *   have stopped receiving, or the daemon lacked memory.
+ * - Over TLS, any host can forge the end that the kernel reports. Whether the client has sent
+ *   close_notify is known only after all input has been read. */
 static void report_end(struct session *session)
 {
     const struct stream *stream = &session->stream;
-    bool proven = stream->ended || (stream->tls == NULL && stream->failure == 0);
+    bool reset_by_exit = session->identity.peer != PEER_TCP && stream->failure == ECONNRESET;
+    bool in_order = stream->tls == NULL && stream->failure == 0;
+    bool proven = stream->ended || in_order || reset_by_exit;
     engine_client_end(session->clients->engine, &session->client,
                       proven ? ENGINE_HALF_CLOSED : ENGINE_ENDING, clock_now_ns());
     pass_want_end(session->clients->pass);
@@ -432,6 +430,10 @@ static void sweep(struct session *session)
     bool over = session->state == SESSION_ENDED && all_answered(session);
     if (over && session->stream.lost)
         drop_lost(session);
+    /* The client can send no QUIT any more. The session stays until its output is sent, without its
+     * HOLDs. */
+    else if (over)
+        engine_client_end(session->clients->engine, &session->client, ENGINE_GONE, clock_now_ns());
     bool done = session->state == SESSION_CLOSING || over;
     if (session->state == SESSION_DROPPED || (done && written))
         session_free(session);

@@ -106,10 +106,21 @@ static bool is_passing(int error)
 
 /* --- output --- */
 
-/* Nothing can be sent any more. `error` is the errno of the call that failed. What the plain socket
- * of a client has received is still read, up to its end. Any other stream is lost at once. */
+/* The error that the kernel has noted for the socket, which this clears; 0: none. */
+static int take_socket_error(const struct stream *stream)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    return getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 ? error : errno;
+}
+
+/* Nothing can be sent any more. `error` is the errno of the call that failed; if that is EPIPE, a
+ * unix socket may have noted a reset as well. What the plain socket of a client has received is
+ * still read, up to its end. Any other stream is lost at once. */
 static void fail(struct stream *stream, int error)
 {
+    if (error == EPIPE && take_socket_error(stream) == ECONNRESET)
+        error = ECONNRESET;
     if (stream->failure == 0 || error == ECONNRESET)
         stream->failure = error;
     if (stream->user->master || stream->tls != NULL || stream->ended)
@@ -406,10 +417,7 @@ static bool read_to_end(struct stream *stream)
 /* The kernel has reported the end of a stream that is not read now. */
 static void see_end(struct stream *stream)
 {
-    int error = 0;
-    socklen_t len = sizeof(error);
-    if (getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
-        error = errno;
+    int error = take_socket_error(stream);
     if (error != 0)
         fail(stream, error);
     report_end(stream);

@@ -332,7 +332,7 @@ TEST(a_secret_overrides_the_user_of_a_unix_socket)
     client_expect(&stage.client, "FREE", "STATUS prod");
     /* The other user could not release this HOLD. */
     client_expect_match(&stage.client, "OK .*", "LOCK prod 60s HOLD");
-    client_expect_match(&stage.client, "DENIED .*open another one", "AUTH " SECRET_CI);
+    client_expect_match(&stage.client, "DENIED the user may not change .*", "AUTH " SECRET_CI);
     client_half_close(&stage.client);
     client_expect_end(&stage.client);
     client_close(&stage.client);

@@ -248,6 +248,99 @@ TEST_LOOP(requests_before_an_end_are_carried_out_although_replies_fail, 0, 4)
     stage_close(&stage);
 }
 
+/* Sends a request whose reply the client does not read. If the client ends then, its kernel resets
+ * the connection. */
+static void leave_reply_unread(struct client *client)
+{
+    client_send(client, "PING\n");
+    struct waiting waiting = waiting_for("a reply that is left unread");
+    while (!client_has_input(client))
+        waiting_pause(&waiting);
+}
+
+/* Many requests take many passes of the daemon. Before the last of them, the HOLD is released. */
+TEST(a_hold_of_a_killed_client_is_released_before_its_requests_are_carried_out)
+{
+    enum { UNLOCKS = 1000 };
+    struct stage stage;
+    struct client client;
+    char lines[UNLOCKS * 64];
+    size_t len = 0;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .over_unix = true});
+    daemon_connect(&stage.daemon, &client);
+    client_lock(&client, "a", "60s HOLD");
+    struct grant last = client_lock(&client, "last", "60s");
+    client_send(&stage.client, "#a LOCK a 60s WAIT 1h\n#last LOCK last 60s WAIT 1h\n");
+    struct client other;
+    daemon_connect(&stage.daemon, &other);
+    stage_wait_stats(&other, " waiting=2 ");
+    leave_reply_unread(&client);
+    process_stop(stage.daemon.pid);
+    for (unsigned i = 0; i < UNLOCKS; i++)
+        len += (size_t)snprintf(lines + len, sizeof(lines) - len, "UNLOCK %s %s\n",
+                                i < UNLOCKS - 1 ? "x" : "last", last.token);
+    client_send(&client, lines);
+    client_close(&client);
+    kill(stage.daemon.pid, SIGCONT);
+    client_read_match(&stage.client, "#a OK .*");
+    client_read_match(&stage.client, "#last OK .*");
+    client_close(&other);
+    stage_close(&stage);
+}
+
+/* The connection stays until the client has read its replies, but the daemon extends the lock no
+ * more, and says so at once. */
+TEST(a_half_closed_client_with_unread_replies_has_no_hold)
+{
+    enum { LISTINGS = 150 }; /* more than the kernel takes, and less than the daemon's limit */
+    struct stage stage;
+    struct client client;
+    stage_open(&stage, __func__,
+               &(struct stage_plan){
+                   .masters = 3, .over_unix = true, .daemon = {.locks = ", max_ttl: 5m"}});
+    daemon_connect(&stage.daemon, &client);
+    client_lock(&client, "a", "5m HOLD LINGER");
+    for (unsigned i = 0; i < LISTINGS; i++)
+        client_send(&client, "HELP\n");
+    client_half_close(&client);
+    struct waiting waiting = waiting_for_release("the lock to be listed without HOLD");
+    while (client_count(&stage.client, "LOCKS a", " hold=no ") == 0)
+        waiting_pause(&waiting);
+    client_close(&client);
+    stage_close(&stage);
+}
+
+/* Queries whose replies cannot be sent would only cost time. */
+TEST(queries_of_a_lost_client_are_not_carried_out)
+{
+    enum { QUERIES = 3000 };
+    struct stage stage;
+    struct client client;
+    char lines[QUERIES * 16 + 100];
+    size_t len = 0;
+    stage_open(&stage, __func__, &(struct stage_plan){.masters = 3, .over_unix = true});
+    daemon_connect(&stage.daemon, &client);
+    struct grant grant = client_lock(&client, "a", "60s");
+    leave_reply_unread(&client);
+    process_stop(stage.daemon.pid);
+    for (unsigned i = 0; i < QUERIES; i++)
+        len += (size_t)snprintf(lines + len, sizeof(lines) - len, "STATUS x\n");
+    snprintf(lines + len, sizeof(lines) - len, "UNLOCK a %s\n", grant.token);
+    client_send(&client, lines);
+    client_close(&client);
+    kill(stage.daemon.pid, SIGCONT);
+    stage_wait_key(&stage, "redlock:a", 0);
+    client_send(&stage.client, "STATS\n");
+    struct waiting waiting = waiting_for("the row of STATUS");
+    while (strncmp(client_read(&stage.client), "subject=status ", 15) != 0)
+        waiting_pause(&waiting);
+    const char *free_at = strstr(stage.client.line, " free=");
+    unsigned carried_out = QUERIES;
+    ck_assert(free_at != NULL && sscanf(free_at, " free=%u", &carried_out) == 1);
+    ck_assert_uint_lt(carried_out, QUERIES / 2);
+    stage_close(&stage);
+}
+
 /* With so many pending lines, the daemon does not read from the connection, and has to notice the
  * reset without reading. */
 TEST(a_reset_waiter_with_unread_input_leaves_the_queue)

@@ -4,6 +4,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "config/config.h"
 #include "server/clients/auth.h"
@@ -66,19 +68,17 @@ static struct auth_identity *connect_at(unsigned index, int64_t now_ns)
     return identity;
 }
 
-static enum auth_result try_as(struct auth_identity *identity, const char *name, const char *secret)
+static enum auth_result try_with(struct auth_identity *identity, const char *secret, bool same_user)
 {
     enum auth_throttle_news news;
-    const struct auth_credentials credentials = {.name = name,
-                                                 .name_len = name != NULL ? strlen(name) : 0,
-                                                 .secret = secret,
-                                                 .secret_len = strlen(secret)};
+    const struct auth_credentials credentials = {
+        .secret = secret, .secret_len = strlen(secret), .same_user = same_user};
     return auth_try(&auth, identity, &credentials, S, &news);
 }
 
 static enum auth_result try(struct auth_identity *identity, const char *secret)
 {
-    return try_as(identity, NULL, secret);
+    return try_with(identity, secret, false);
 }
 
 static bool may_lock(const struct auth_identity *identity, const char *resource)
@@ -119,6 +119,28 @@ TEST(right_secret_admits_a_connection_and_wrong_secret_leaves_it_pending)
     ck_assert_uint_eq(auth.pending_count, 1);
     ck_assert_int_eq(try(other, secret_ops), AUTH_AGAIN);
     ck_assert_str_eq(other->user->config->name, "ci");
+}
+
+/* Another user might be unable to release the locks of the connection. */
+TEST(user_of_a_socket_with_locks_can_be_confirmed_but_not_changed)
+{
+    int sockets[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    list[0].uids[0] = getuid();
+    list[0].uid_count = 1;
+    end();
+    begin();
+    struct auth_identity identity = {.peer = PEER_UNIX, .fd = sockets[0]};
+    ck_assert(auth_identify(&auth, &identity));
+    ck_assert_int_eq(identity.state, AUTH_BY_SOCKET);
+    ck_assert_int_eq(try_with(&identity, secret_ops, true), AUTH_BOUND);
+    ck_assert_int_eq(identity.state, AUTH_BY_SOCKET);
+    ck_assert_int_eq(try_with(&identity, "wrong", true), AUTH_WRONG);
+    ck_assert_int_eq(try_with(&identity, secret_ci, true), AUTH_ACCEPTED);
+    ck_assert_str_eq(identity.user->config->name, "ci");
+    auth_leave(&auth, &identity);
+    close(sockets[0]);
+    close(sockets[1]);
 }
 
 TEST(oldest_pending_connection_is_displaced_first_and_logged_once)

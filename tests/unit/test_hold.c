@@ -207,7 +207,7 @@ TEST(lingering_hold_outlives_its_connection_until_its_deadline)
 TEST(lingering_hold_outlives_a_close_without_quit)
 {
     hold("LOCK a 3s HOLD LINGER");
-    engine_client_end(&w.engine, &w.client, ENGINE_CLOSED, w.now_ns);
+    engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
     cluster_lose_client(&w, &w.client);
     cluster_pass_ms(&w, 2900);
     expect_held();
