@@ -141,7 +141,7 @@ static struct resource_view view_resource(const struct resource *resource)
     }
     if (lock == NULL)
         return view;
-    view.hold = lock->client != NULL;
+    view.hold = lock->client != NULL && !lock->client->ended;
     view.token = lock->token;
     view.client = lock->client_label;
     view.client_id = lock->client_id;

@@ -314,7 +314,7 @@ const struct resp_command *resp_session_find(const struct request_words *words)
     return NULL;
 }
 
-/* If nothing can be sent, only a command that changes the connection is of use. */
+/* If nothing can be sent, only a command that changes the connection is of use. (A name is not.) */
 void resp_session_run(struct session *session, const struct resp_command *command,
                       const struct request_words *words)
 {

@@ -245,13 +245,23 @@ TEST(quit_after_a_half_close_releases_a_lingering_hold)
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);
 }
 
+static struct resource_view first_view(void)
+{
+    struct resource_view view;
+    const struct resource *place = NULL;
+    ck_assert(engine_next_resource(&w.engine, &place, &view));
+    return view;
+}
+
 /* A client that reads its replies slowly, or not at all, can be there for long after its end. */
 TEST(hold_is_not_extended_after_the_end_of_its_client)
 {
     hold("LOCK a 3s HOLD LINGER");
     cluster_pass_ms(&w, 1500);
     uint64_t renewals = w.engine.stats.renewals;
+    ck_assert(first_view().hold);
     engine_client_end(&w.engine, &w.client, ENGINE_HALF_CLOSED, w.now_ns);
+    ck_assert(!first_view().hold);
     cluster_pass_ms(&w, 2499);
     expect_held();
     cluster_pass_ms(&w, 2);
