@@ -101,21 +101,23 @@ int command_lock(const struct options *options)
     suspension_begin(&suspension);
     enum redlock_status status =
         wait_for_lock(redlock, options, false, &suspension, &lock, &hint_ms);
-    suspension_end(&suspension);
-    if (status != REDLOCK_OK) {
-        code = wait_report(options, redlock, status, hint_ms);
-    } else {
-        /* Without its token the lock cannot be released. If the token cannot be written, release
-         * the lock here; SIGPIPE must not end the process before that. */
+    if (status == REDLOCK_OK) {
+        /* Without its token the lock cannot be released. So neither a signal nor SIGPIPE may end
+         * the process before the token is written, and if it cannot be written, release the lock
+         * here. */
+        wait_for_output(&suspension, redlock, &lock);
         signal(SIGPIPE, SIG_IGN);
         print_lock(options, &lock);
         if (fflush(stdout) != 0) {
             unwritten = errno;
             (void)redlock_release(redlock, &lock);
-        } else if (!options->json) {
-            explain(options, &lock);
         }
     }
+    suspension_end(&suspension);
+    if (status != REDLOCK_OK)
+        code = wait_report(options, redlock, status, hint_ms);
+    else if (unwritten == 0 && !options->json)
+        explain(options, &lock);
     redlock_free(redlock);
     errno = unwritten; /* main() prints the error */
     return code;

@@ -36,18 +36,29 @@ static const int forwarded[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
 /* Time for the supervisor to connect, to get the answer to UNLOCK, and some reserve. */
 static const int64_t RELEASE_TIMEOUT_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_PER_MS;
 
+/* Whether SIGINT has to end this process, too. Some shells end a script at ^C only if the program
+ * that they wait for has been ended by SIGINT as well. */
+enum interrupt {
+    NOT_INTERRUPTED,
+    /* The script that runs redlock has got the same SIGINT, or only redlock has. */
+    INTERRUPTED_ALONE,
+    /* The command had the terminal and was the only one to get ^C. The script must get it, too. */
+    INTERRUPTED_WITH_SCRIPT,
+};
+
 struct parent {
     struct supervisor_plan plan;
     int64_t timeout_ns; /* this long after the shared deadline, the supervisor counts as stuck */
     pid_t supervisor;
-    int ipc_fd;             /* socket to the supervisor */
-    pid_t command;          /* 0: not started yet */
-    bool hung_up;           /* the command got SIGHUP because it cannot get the terminal */
-    int64_t interrupted_ns; /* when the parent last forwarded SIGINT; 0: never */
-    bool ended;             /* the command has ended */
-    struct ipc_message how; /* if it has ended: the exit code or signal */
-    int64_t over_ns;        /* if it has ended: when the lock must be released */
-    int signals;            /* signalfd of the forwarded signals */
+    int ipc_fd;               /* socket to the supervisor */
+    pid_t command;            /* 0: not started yet */
+    bool hung_up;             /* the command got SIGHUP because it cannot get the terminal */
+    int64_t interrupted_ns;   /* when the parent last forwarded SIGINT; 0: never */
+    bool ended;               /* the command has ended */
+    struct ipc_message how;   /* if it has ended: the exit code or signal */
+    enum interrupt interrupt; /* if it has ended */
+    int64_t over_ns;          /* if it has ended: when the lock must be released */
+    int signals;              /* signalfd of the forwarded signals */
     int timer;
     struct foreground terminal;
 };
@@ -161,6 +172,13 @@ static void stop(struct parent *parent, int signal)
     sigaction(signal, &before, NULL);
 }
 
+/* Continues the command. A stop that is reported later, but was before this, has been undone. */
+static void continue_command(const struct parent *parent)
+{
+    atomic_store(&parent->plan.shared->stop_signal, 0);
+    kill(-parent->command, SIGCONT);
+}
+
 /*
  * Stops the parent with the signal that stopped the command, so that the shell sees the same as
  * without redlock. Something may have continued the command already, or may continue it while the
@@ -169,8 +187,16 @@ static void stop(struct parent *parent, int signal)
  */
 static void stop_like_command(struct parent *parent, int signal)
 {
+    if (signal == 0)
+        return; /* undone, see continue_command() */
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
     const sigset_t only = signal_only(SIGCONT);
+    /* The shell's "fg" has made this process group the foreground. If the job was not stopped, the
+     * shell sends no SIGCONT. */
+    if (wants_terminal && foreground_lend(&parent->terminal, parent->command)) {
+        continue_command(parent);
+        return;
+    }
     atomic_store(&parent->plan.shared->halted, true);
     bool stopped = atomic_load(&parent->plan.shared->stopped);
     if (stopped)
@@ -189,7 +215,7 @@ static void stop_like_command(struct parent *parent, int signal)
         kill(-parent->command, parent->hung_up ? SIGKILL : SIGHUP);
         parent->hung_up = true;
     }
-    kill(-parent->command, SIGCONT);
+    continue_command(parent);
 }
 
 static void forward_signals(struct parent *parent)
@@ -197,37 +223,39 @@ static void forward_signals(struct parent *parent)
     struct signalfd_siginfo info;
     while (read(parent->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         /* The shell's "fg" has made this process group the foreground. */
-        if (info.ssi_signo == SIGCONT)
+        if (info.ssi_signo == SIGCONT && !parent->ended)
             foreground_lend(&parent->terminal, parent->command);
         /* The supervisor sends SIGCONT when the command has been continued already. */
         if (info.ssi_signo == SIGCONT && info.ssi_pid == (uint32_t)parent->supervisor)
             continue;
         if (info.ssi_signo == SIGINT)
             parent->interrupted_ns = clock_boottime_ns();
+        if (info.ssi_signo == SIGINT && parent->ended && parent->interrupt == NOT_INTERRUPTED &&
+            terminal_is_ours(parent->terminal.fd))
+            parent->interrupt = INTERRUPTED_ALONE;
         kill(-parent->command, (int)info.ssi_signo);
     }
 }
 
 /* --- exit --- */
 
-/* Whether ^C has ended the command. It went only to the command, which had the terminal. An
- * interrupt that the parent has just forwarded was sent to redlock alone, or the script that runs
- * redlock has got it as well. */
-static bool was_interrupted(const struct parent *parent)
+/* An interrupt that the parent has just forwarded is likely to be the one that has ended the
+ * command. */
+static enum interrupt how_interrupted(const struct parent *parent)
 {
     enum { FORWARDED_S = 5 };
+    if (!parent->terminal.lent || !parent->how.by_signal || parent->how.value != SIGINT)
+        return NOT_INTERRUPTED;
     bool just_sent = parent->interrupted_ns > 0 &&
                      clock_boottime_ns() < parent->interrupted_ns + FORWARDED_S * NS_PER_S;
-    return parent->terminal.lent && !just_sent && parent->how.by_signal &&
-           parent->how.value == SIGINT;
+    return just_sent ? INTERRUPTED_ALONE : INTERRUPTED_WITH_SCRIPT;
 }
 
-/* The script that runs redlock must get ^C, too. */
-static void pass_on_interrupt(void)
+static void end_by_interrupt(enum interrupt interrupt)
 {
     const sigset_t only = signal_only(SIGINT);
     signal(SIGINT, SIG_DFL);
-    kill(0, SIGINT);
+    kill(interrupt == INTERRUPTED_WITH_SCRIPT ? 0 : getpid(), SIGINT);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
@@ -236,8 +264,6 @@ static int finish(struct parent *parent, const char *text, bool gone)
 {
     char name[REPORT_NAME];
     const struct ipc_message *how = &parent->how;
-    bool interrupted = was_interrupted(parent);
-    foreground_take_back(&parent->terminal, how->by_signal);
     /* The supervisor has no work left. SIGKILL ends it even if it is stopped. */
     kill(parent->supervisor, SIGKILL);
     waitpid(parent->supervisor, NULL, 0);
@@ -248,8 +274,8 @@ static int finish(struct parent *parent, const char *text, bool gone)
         report_message("%s: %s", report_name(parent->plan.lock->resource, name), text);
     if (how->lost)
         return EXIT_LOST;
-    if (interrupted)
-        pass_on_interrupt();
+    if (parent->interrupt != NOT_INTERRUPTED)
+        end_by_interrupt(parent->interrupt);
     if (gone)
         return EXIT_LOST;
     return how->by_signal ? EXIT_SIGNAL + how->value : how->value;
@@ -323,6 +349,9 @@ static int read_message(struct parent *parent)
     case IPC_ENDED:
         parent->ended = true;
         parent->how = message;
+        parent->interrupt = how_interrupted(parent);
+        /* During the release, ^C must reach this process. */
+        foreground_take_back(&parent->terminal, message.by_signal);
         parent->over_ns = clock_boottime_ns() + RELEASE_TIMEOUT_NS;
         return RUNNING;
     case IPC_OVER:

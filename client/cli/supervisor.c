@@ -378,38 +378,52 @@ static bool group_has_ended(struct supervisor *supervisor)
     return false;
 }
 
-/* Handles children that have stopped, continued or ended. Reaps all but the command, whose PID must
- * not be reused. Once the command is a zombie, waitid(2) may report only that zombie, so
- * process_tree_group_lives() reaps the other children. */
-static void check_children(struct supervisor *supervisor)
+/* Reaps the children that have ended, except the command, whose PID must not be reused. Once the
+ * command is a zombie, waitid(2) may report only that zombie, so process_tree_group_lives() reaps
+ * the other children. */
+static void reap_children(struct supervisor *supervisor)
 {
-    struct signalfd_siginfo signal;
     siginfo_t info;
-    while (read(supervisor->children, &signal, sizeof(signal)) > 0)
-        supervisor->group_check_ns =
-            min(supervisor->group_check_ns, supervisor->group_check_min_ns);
     for (;;) {
         info.si_pid = 0;
-        if (waitid(P_PID, (id_t)supervisor->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
-            info.si_pid == 0)
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+            return;
+        if (info.si_pid == supervisor->command)
             break;
-        struct shared_deadline *shared = supervisor->plan->shared;
+        waitpid(info.si_pid, NULL, WNOHANG);
+    }
+    if (!supervisor->command_ended)
+        atomic_store(&supervisor->plan->shared->stopped, false);
+    supervisor->command_ended = true;
+}
+
+/* Tells the parent when the command has stopped. Once the command has ended, the rest of its group
+ * counts, as far as its processes have become children of the supervisor. */
+static void report_stops(const struct supervisor *supervisor)
+{
+    struct shared_deadline *shared = supervisor->plan->shared;
+    idtype_t whose = supervisor->command_ended ? P_PGID : P_PID;
+    siginfo_t info;
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(whose, (id_t)supervisor->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
+            info.si_pid == 0)
+            return;
         atomic_store(&shared->stopped, info.si_code != CLD_CONTINUED);
         if (info.si_code != CLD_CONTINUED &&
             atomic_exchange(&shared->stop_signal, info.si_status) == 0)
             send_parent(supervisor, &(struct ipc_message){.kind = IPC_STOPPED});
     }
-    for (;;) {
-        info.si_pid = 0;
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
-            return;
-        if (info.si_pid == supervisor->command) {
-            supervisor->command_ended = true;
-            atomic_store(&supervisor->plan->shared->stopped, false);
-            return;
-        }
-        waitpid(info.si_pid, NULL, WNOHANG);
-    }
+}
+
+static void check_children(struct supervisor *supervisor)
+{
+    struct signalfd_siginfo signal;
+    while (read(supervisor->children, &signal, sizeof(signal)) > 0)
+        supervisor->group_check_ns =
+            min(supervisor->group_check_ns, supervisor->group_check_min_ns);
+    reap_children(supervisor);
+    report_stops(supervisor);
 }
 
 static void read_parent(struct supervisor *supervisor)

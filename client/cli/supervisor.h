@@ -44,7 +44,7 @@ struct shared_deadline {
     _Atomic int64_t kill_ns;
     _Atomic bool stopped; /* the command is stopped; written by the supervisor */
     _Atomic bool halted;  /* the parent is stopped like the command; written by the parent */
-    /* The signal that stopped the command last; 0: the parent has taken it. */
+    /* The signal that stopped the command last; 0: the parent has taken it, or undone the stop. */
     _Atomic int stop_signal;
 };
 

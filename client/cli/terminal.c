@@ -56,22 +56,23 @@ void foreground_close(struct foreground *terminal)
 }
 
 /* Blocks SIGTTOU, which would stop a background process that changes the foreground group. */
-static void set_group(const struct foreground *terminal, pid_t group)
+static bool set_group(const struct foreground *terminal, pid_t group)
 {
     sigset_t before;
     const sigset_t output = signal_only(SIGTTOU);
     sigprocmask(SIG_BLOCK, &output, &before);
-    tcsetpgrp(terminal->fd, group);
+    bool set = tcsetpgrp(terminal->fd, group) == 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
+    return set;
 }
 
-void foreground_lend(struct foreground *terminal, pid_t group)
+bool foreground_lend(struct foreground *terminal, pid_t group)
 {
-    if (terminal->fd < 0 || !terminal_is_ours(terminal->fd))
-        return;
-    set_group(terminal, group);
+    if (terminal->fd < 0 || !terminal_is_ours(terminal->fd) || !set_group(terminal, group))
+        return false;
     terminal->lent = true;
     terminal->group = group;
+    return true;
 }
 
 void foreground_take_back(struct foreground *terminal, bool restore_modes)

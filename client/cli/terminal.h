@@ -37,8 +37,9 @@ struct foreground {
 void foreground_open(struct foreground *terminal);
 void foreground_close(struct foreground *terminal);
 
-/* Makes this process group the foreground, if the caller's own group is the foreground now. */
-void foreground_lend(struct foreground *terminal, pid_t group);
+/* Makes this process group the foreground, if the caller's own group is the foreground now. Returns
+ * whether it did. */
+bool foreground_lend(struct foreground *terminal, pid_t group);
 
 /* Makes the caller's own group the foreground again, if the terminal was lent and no third group,
  * such as a shell or its next job, has it now. restore_modes: also restores the terminal modes,

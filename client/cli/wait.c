@@ -124,6 +124,37 @@ static _Noreturn void end_by_signal(const struct suspension *suspension, struct 
     _exit(EXIT_SIGNAL + signal);
 }
 
+/* If a signal has come that ends the process, releases the lock and ends it. */
+static void end_if_signalled(const struct suspension *suspension, struct redlock *redlock,
+                             struct redlock_lock *lock)
+{
+    int signal = pending_signal(suspension);
+    if (signal == 0 || signal == SIGTSTP)
+        return;
+    (void)redlock_start_release(redlock, lock, NULL);
+    end_by_signal(suspension, redlock, signal);
+}
+
+void wait_for_output(const struct suspension *suspension, struct redlock *redlock,
+                     struct redlock_lock *lock)
+{
+    struct pollfd fds[] = {
+        {.fd = STDOUT_FILENO, .events = POLLOUT},
+        {.fd = suspension->fd, .events = POLLIN},
+    };
+    const sigset_t stop = signal_only(SIGTSTP);
+    for (;;) {
+        end_if_signalled(suspension, redlock, lock);
+        poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
+        if (fds[0].revents != 0)
+            break;
+        /* The process stops here if SIGTSTP is pending. */
+        sigprocmask(SIG_UNBLOCK, &stop, NULL);
+        sigprocmask(SIG_BLOCK, &stop, NULL);
+    }
+    end_if_signalled(suspension, redlock, lock);
+}
+
 /* --- the line on the terminal --- */
 
 static const char *ordinal_ending(unsigned number)
@@ -405,11 +436,8 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
     if (status != REDLOCK_OK)
         lock->deadline_ns = 0;
     *hint_ms = event.hint_ms;
-    int signal = status == REDLOCK_OK ? pending_signal(suspension) : 0;
-    if (signal != 0 && signal != SIGTSTP) {
-        (void)redlock_start_release(redlock, lock, NULL);
-        end_by_signal(suspension, redlock, signal);
-    }
+    if (status == REDLOCK_OK)
+        end_if_signalled(suspension, redlock, lock);
     return status;
 }
 

@@ -2,10 +2,13 @@
  * A signal ends `redlock run` or `redlock lock` while it waits for its lock. The lock must not stay
  * held for its TTL, which is long.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/e2e/process.h"
 #include "tests/e2e/run_fixture.h"
@@ -73,5 +76,28 @@ TEST_LOOP(a_waiter_of_a_hung_daemon_ends_by_a_signal, 0, 2)
     expect_ended(pid, SIGTERM);
     kill(stage.daemon.pid, SIGCONT);
     client_expect(&stage.client, "OK", "UNLOCK a %s", grant.token);
+    client_expect_match(&stage.client, "OK .*", "LOCK a 60s WAIT 60s");
+}
+
+/* Without its token, the lock could not be released. */
+TEST(redlock_lock_ended_by_a_signal_before_its_output_leaves_no_lock)
+{
+    char url[SANDBOX_FILE + 8], errors[SANDBOX_FILE], output[SANDBOX_FILE];
+    static const char bytes[4096];
+    snprintf(url, sizeof(url), "unix:%s", stage.daemon.socket);
+    sandbox_path(&stage.sandbox, "full", output);
+    ck_assert_int_eq(mkfifo(output, 0600), 0);
+    int pipe = open(output, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    while (write(pipe, bytes, sizeof(bytes)) > 0)
+        ;
+    pid_t pid = process_start(&(struct process_plan){
+        .argv = WORDS(wrapper_program(), "lock", "--url", url, "--ttl", "1h", "a"),
+        .output = output,
+        .errors = sandbox_path(&stage.sandbox, "waiter.out", errors)});
+    client_wait_count(&stage.client, "LOCKS a", "resource=a ", 1);
+    kill(pid, SIGTERM);
+    expect_ended(pid, SIGTERM);
+    close(pipe);
+    unlink(output);
     client_expect_match(&stage.client, "OK .*", "LOCK a 60s WAIT 60s");
 }

@@ -171,6 +171,56 @@ TEST(an_interrupt_sent_to_run_alone_is_not_passed_on)
     close_terminal(&terminal);
 }
 
+/* ^C can come before the terminal is lent, so that the script and redlock get it. bash ends only if
+ * SIGINT has ended redlock as well. */
+TEST(an_interrupt_that_a_script_has_got_too_ends_it)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type_line(&terminal, "bash -c '$run a -- sh -c \"echo parent \\$(ps -o ppid= \\$PPID); "
+                         "exec sleep 600\"; echo went o''n'");
+    kill(-getpgid(read_parent(&terminal)), SIGINT);
+    type_line(&terminal, "echo code:$?");
+    wait_screen(&terminal, "code:130");
+    ck_assert_ptr_null(strstr(terminal.screen, "went on"));
+    close_terminal(&terminal);
+}
+
+/* Waits until the terminal belongs to redlock itself, not to the shell or to the command. */
+static void wait_foreground(struct terminal *terminal)
+{
+    struct waiting waiting = waiting_for("redlock to have the terminal");
+    do {
+        waiting_pause(&waiting);
+        tmux(terminal, "display-message -p -t 0 '#{pane_current_command}'");
+    } while (strstr(terminal->screen, "redlock") == NULL);
+}
+
+/* The daemon is stopped, so that the release takes long. */
+TEST(an_interrupt_during_the_release_ends_the_loop)
+{
+    struct terminal terminal;
+    char line[COMMAND_LINE], file[SANDBOX_FILE];
+    open_terminal(&terminal, __func__);
+    sandbox_path(&terminal.stage.sandbox, "go", file);
+    snprintf(line, sizeof(line),
+             "for i in 1 2; do $run a -- sh -c \"echo round:$i; until test -e %s; do sleep 0.1; "
+             "done\"; done",
+             file);
+    type_line(&terminal, line);
+    wait_screen(&terminal, "round:1");
+    process_stop(terminal.stage.daemon.pid);
+    sandbox_write(file, "");
+    wait_foreground(&terminal);
+    press(&terminal, "C-c");
+    kill(terminal.stage.daemon.pid, SIGCONT);
+    type_line(&terminal, "echo code:$?");
+    wait_screen(&terminal, "code:130");
+    ck_assert_ptr_null(strstr(terminal.screen, "round:2"));
+    unlink(file);
+    close_terminal(&terminal);
+}
+
 /* The release shows that the lock is lost, but an interrupt ends the script all the same. */
 TEST(an_interrupt_is_passed_on_although_the_lock_was_gone)
 {
@@ -229,6 +279,25 @@ TEST(run_is_suspended_and_resumed_by_the_shell)
     close_terminal(&terminal);
 }
 
+/* The first process of the command has ended, but another one of its group goes on. */
+TEST(a_run_is_suspended_although_its_first_process_has_ended)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type_line(&terminal,
+              "$run a -- sh -c \"(trap 'echo awa''ke' CONT; while :; do sleep 0.2; done) & "
+              "echo parent \\$\\$\"");
+    process_wait_gone(read_parent(&terminal));
+    press(&terminal, "C-z");
+    wait_screen(&terminal, "Stopped");
+    type_line(&terminal, "fg");
+    wait_screen(&terminal, "awake");
+    press(&terminal, "C-z");
+    type_line(&terminal, "clear; jo''bs");
+    wait_screen(&terminal, "Stopped");
+    close_terminal(&terminal);
+}
+
 /* The kernel stops a background job that reads from the terminal. "fg" gives the terminal to the
  * job. */
 TEST(a_background_run_can_be_brought_to_the_foreground)
@@ -243,6 +312,29 @@ TEST(a_background_run_can_be_brought_to_the_foreground)
     wait_screen(&terminal, "awake");
     type_line(&terminal, "hello");
     wait_screen(&terminal, "got:hello");
+    close_terminal(&terminal);
+}
+
+/* The shell does not continue a job that is not stopped. */
+TEST(a_run_is_not_stopped_if_it_reads_after_fg)
+{
+    struct terminal terminal;
+    char line[COMMAND_LINE], file[SANDBOX_FILE];
+    open_terminal(&terminal, __func__);
+    sandbox_path(&terminal.stage.sandbox, "go", file);
+    snprintf(line, sizeof(line),
+             "$run a -- sh -c \"echo be''gun; until test -e %s; do sleep 0.1; done; read x; "
+             "echo got:\\$x\" &",
+             file);
+    type_line(&terminal, line);
+    wait_screen(&terminal, "begun");
+    type_line(&terminal, "fg");
+    wait_foreground(&terminal);
+    sandbox_write(file, "");
+    type_line(&terminal, "hello");
+    wait_screen(&terminal, "got:hello");
+    ck_assert_ptr_null(strstr(terminal.screen, "Stopped"));
+    unlink(file);
     close_terminal(&terminal);
 }
 
