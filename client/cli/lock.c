@@ -95,7 +95,8 @@ int command_lock(const struct options *options)
     struct redlock_lock lock;
     int64_t hint_ms = -1;
     int code = EXIT_DONE;
-    int unwritten = 0;
+    int error = 0;
+    bool written = false;
     struct suspension suspension;
     struct redlock *redlock = daemon_open(options);
     suspension_begin(&suspension);
@@ -105,21 +106,28 @@ int command_lock(const struct options *options)
         /* Without its token the lock cannot be released. So neither a signal nor SIGPIPE may end
          * the process before the token is written, and if it cannot be written, release the lock
          * here. */
-        wait_for_output(&suspension, redlock, &lock);
         signal(SIGPIPE, SIG_IGN);
-        print_lock(options, &lock);
+        written = wait_for_output(&suspension, redlock, &lock);
+        if (written)
+            print_lock(options, &lock);
+        else
+            report_message("standard output: took nothing until the lock expired");
         if (fflush(stdout) != 0) {
-            unwritten = errno;
+            error = errno;
+            written = false;
+        }
+        if (!written) {
             (void)redlock_release(redlock, &lock);
+            code = EXIT_FAILED;
         }
     }
     suspension_end(&suspension);
     if (status != REDLOCK_OK)
         code = wait_report(options, redlock, status, hint_ms);
-    else if (unwritten == 0 && !options->json)
+    else if (written && !options->json)
         explain(options, &lock);
     redlock_free(redlock);
-    errno = unwritten; /* main() prints the error */
+    errno = error; /* main() prints the error */
     return code;
 }
 

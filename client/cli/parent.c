@@ -40,8 +40,7 @@ static const int64_t RELEASE_TIMEOUT_NS = (int64_t)3 * RELEASE_TIMEOUT_MS * NS_P
  * that they wait for has been ended by SIGINT as well. */
 enum interrupt {
     NOT_INTERRUPTED,
-    /* The script that runs redlock has got the same SIGINT, or only redlock has. */
-    INTERRUPTED_ALONE,
+    INTERRUPTED_ALONE, /* by ^C that the script has got as well */
     /* The command had the terminal and was the only one to get ^C. The script must get it, too. */
     INTERRUPTED_WITH_SCRIPT,
 };
@@ -54,6 +53,7 @@ struct parent {
     pid_t command;            /* 0: not started yet */
     bool hung_up;             /* the command got SIGHUP because it cannot get the terminal */
     int64_t interrupted_ns;   /* when the parent last forwarded SIGINT; 0: never */
+    bool interrupt_typed;     /* it was ^C, not sent by a process */
     bool ended;               /* the command has ended */
     struct ipc_message how;   /* if it has ended: the exit code or signal */
     enum interrupt interrupt; /* if it has ended */
@@ -218,6 +218,14 @@ static void stop_like_command(struct parent *parent, int signal)
     continue_command(parent);
 }
 
+static void note_interrupt(struct parent *parent, const struct signalfd_siginfo *info)
+{
+    parent->interrupted_ns = clock_boottime_ns();
+    parent->interrupt_typed = info->ssi_code == SI_KERNEL;
+    if (parent->ended && parent->interrupt_typed && parent->interrupt == NOT_INTERRUPTED)
+        parent->interrupt = INTERRUPTED_ALONE;
+}
+
 static void forward_signals(struct parent *parent)
 {
     struct signalfd_siginfo info;
@@ -229,10 +237,7 @@ static void forward_signals(struct parent *parent)
         if (info.ssi_signo == SIGCONT && info.ssi_pid == (uint32_t)parent->supervisor)
             continue;
         if (info.ssi_signo == SIGINT)
-            parent->interrupted_ns = clock_boottime_ns();
-        if (info.ssi_signo == SIGINT && parent->ended && parent->interrupt == NOT_INTERRUPTED &&
-            terminal_is_ours(parent->terminal.fd))
-            parent->interrupt = INTERRUPTED_ALONE;
+            note_interrupt(parent, &info);
         kill(-parent->command, (int)info.ssi_signo);
     }
 }
@@ -248,14 +253,27 @@ static enum interrupt how_interrupted(const struct parent *parent)
         return NOT_INTERRUPTED;
     bool just_sent = parent->interrupted_ns > 0 &&
                      clock_boottime_ns() < parent->interrupted_ns + FORWARDED_S * NS_PER_S;
-    return just_sent ? INTERRUPTED_ALONE : INTERRUPTED_WITH_SCRIPT;
+    if (!just_sent)
+        return INTERRUPTED_WITH_SCRIPT;
+    return parent->interrupt_typed ? INTERRUPTED_ALONE : NOT_INTERRUPTED;
 }
 
-static void end_by_interrupt(enum interrupt interrupt)
+/* Whether redlock was started with SIGINT ignored or blocked. */
+static bool disregards_interrupt(const struct parent *parent)
+{
+    struct sigaction action;
+    return sigismember(parent->plan.mask, SIGINT) ||
+           (sigaction(SIGINT, NULL, &action) == 0 && action.sa_handler == SIG_IGN);
+}
+
+static void end_by_interrupt(const struct parent *parent)
 {
     const sigset_t only = signal_only(SIGINT);
+    bool alone = parent->interrupt == INTERRUPTED_ALONE;
+    if (alone && disregards_interrupt(parent))
+        return;
     signal(SIGINT, SIG_DFL);
-    kill(interrupt == INTERRUPTED_WITH_SCRIPT ? 0 : getpid(), SIGINT);
+    kill(alone ? getpid() : 0, SIGINT);
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
@@ -275,7 +293,7 @@ static int finish(struct parent *parent, const char *text, bool gone)
     if (how->lost)
         return EXIT_LOST;
     if (parent->interrupt != NOT_INTERRUPTED)
-        end_by_interrupt(parent->interrupt);
+        end_by_interrupt(parent);
     if (gone)
         return EXIT_LOST;
     return how->by_signal ? EXIT_SIGNAL + how->value : how->value;

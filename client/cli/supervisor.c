@@ -409,6 +409,9 @@ static void report_stops(const struct supervisor *supervisor)
         if (waitid(whose, (id_t)supervisor->command, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
             info.si_pid == 0)
             return;
+        /* A terminal stops all processes of the group. This may have stopped only one of them. */
+        if (supervisor->command_ended && info.si_status == SIGSTOP)
+            continue;
         atomic_store(&shared->stopped, info.si_code != CLD_CONTINUED);
         if (info.si_code != CLD_CONTINUED &&
             atomic_exchange(&shared->stop_signal, info.si_status) == 0)

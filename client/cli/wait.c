@@ -135,24 +135,26 @@ static void end_if_signalled(const struct suspension *suspension, struct redlock
     end_by_signal(suspension, redlock, signal);
 }
 
-void wait_for_output(const struct suspension *suspension, struct redlock *redlock,
+bool wait_for_output(const struct suspension *suspension, struct redlock *redlock,
                      struct redlock_lock *lock)
 {
+    const sigset_t stop = signal_only(SIGTSTP);
     struct pollfd fds[] = {
         {.fd = STDOUT_FILENO, .events = POLLOUT},
         {.fd = suspension->fd, .events = POLLIN},
     };
-    const sigset_t stop = signal_only(SIGTSTP);
-    for (;;) {
-        end_if_signalled(suspension, redlock, lock);
-        poll(fds, sizeof(fds) / sizeof(fds[0]), -1);
-        if (fds[0].revents != 0)
-            break;
+    int64_t left_ms;
+    do {
         /* The process stops here if SIGTSTP is pending. */
-        sigprocmask(SIG_UNBLOCK, &stop, NULL);
-        sigprocmask(SIG_BLOCK, &stop, NULL);
-    }
-    end_if_signalled(suspension, redlock, lock);
+        if (fds[1].revents != 0) {
+            sigprocmask(SIG_UNBLOCK, &stop, NULL);
+            sigprocmask(SIG_BLOCK, &stop, NULL);
+        }
+        left_ms = redlock_left_ms(lock);
+        poll(fds, sizeof(fds) / sizeof(fds[0]), (int)max(left_ms, 0));
+        end_if_signalled(suspension, redlock, lock);
+    } while (fds[0].revents == 0 && left_ms > 0);
+    return fds[0].revents != 0;
 }
 
 /* --- the line on the terminal --- */

@@ -40,9 +40,9 @@ enum redlock_status wait_for_lock(struct redlock *redlock, const struct options 
                                   const struct suspension *suspension, struct redlock_lock *lock,
                                   int64_t *hint_ms);
 
-/* After wait_for_lock(): waits until standard output can take a line. On a signal that ends the
- * process meanwhile, releases the lock and does not return. */
-void wait_for_output(const struct suspension *suspension, struct redlock *redlock,
+/* After wait_for_lock(): waits until standard output can take a line. False if the lock expires
+ * first. On a signal that ends the process, releases the lock and does not return. */
+bool wait_for_output(const struct suspension *suspension, struct redlock *redlock,
                      struct redlock_lock *lock);
 
 /* Reports that the lock was not acquired. Returns the exit code. */

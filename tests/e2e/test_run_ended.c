@@ -79,25 +79,48 @@ TEST_LOOP(a_waiter_of_a_hung_daemon_ends_by_a_signal, 0, 2)
     client_expect_match(&stage.client, "OK .*", "LOCK a 60s WAIT 60s");
 }
 
-/* Without its token, the lock could not be released. */
-TEST(redlock_lock_ended_by_a_signal_before_its_output_leaves_no_lock)
+/* Starts `redlock lock`, whose standard output is a pipe that is full. Returns when the lock is
+ * granted. *pipe: to be closed. */
+static pid_t start_with_full_output(const char *ttl, int *pipe)
 {
     char url[SANDBOX_FILE + 8], errors[SANDBOX_FILE], output[SANDBOX_FILE];
     static const char bytes[4096];
     snprintf(url, sizeof(url), "unix:%s", stage.daemon.socket);
     sandbox_path(&stage.sandbox, "full", output);
     ck_assert_int_eq(mkfifo(output, 0600), 0);
-    int pipe = open(output, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    while (write(pipe, bytes, sizeof(bytes)) > 0)
+    *pipe = open(output, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    while (write(*pipe, bytes, sizeof(bytes)) > 0)
         ;
     pid_t pid = process_start(&(struct process_plan){
-        .argv = WORDS(wrapper_program(), "lock", "--url", url, "--ttl", "1h", "a"),
+        .argv = WORDS(wrapper_program(), "lock", "--url", url, "--ttl", ttl, "a"),
         .output = output,
         .errors = sandbox_path(&stage.sandbox, "waiter.out", errors)});
+    client_wait_count(&stage.client, "STATS", " acquire_rounds=1 ", 1);
+    unlink(output);
+    return pid;
+}
+
+/* Without its token, the lock could not be released. */
+TEST(redlock_lock_ended_by_a_signal_before_its_output_leaves_no_lock)
+{
+    int pipe;
+    pid_t pid = start_with_full_output("1h", &pipe);
     client_wait_count(&stage.client, "LOCKS a", "resource=a ", 1);
     kill(pid, SIGTERM);
     expect_ended(pid, SIGTERM);
     close(pipe);
-    unlink(output);
     client_expect_match(&stage.client, "OK .*", "LOCK a 60s WAIT 60s");
+}
+
+TEST(redlock_lock_fails_if_its_output_takes_nothing_until_the_lock_expires)
+{
+    int pipe;
+    char file[SANDBOX_FILE];
+    pid_t pid = start_with_full_output("1s", &pipe);
+    int status = process_wait(pid, "redlock lock");
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 125, "status %#x", (unsigned)status);
+    char *text = sandbox_read(sandbox_path(&stage.sandbox, "waiter.out", file));
+    ck_assert_str_eq(text, "redlock: standard output: took nothing until the lock expired\n");
+    free(text);
+    close(pipe);
 }

@@ -99,6 +99,23 @@ TEST(orphans_in_a_remaining_group_are_reaped)
     unlink(end);
 }
 
+/* The others go on, so redlock must go on, too, and forward signals. */
+TEST(a_stopped_process_of_a_remaining_group_does_not_stop_run)
+{
+    pid_t pids[3]; /* two processes that remain, then the command */
+    start(WORDS("a", SHELL("for i in 1 2; do sleep 600 & echo pid $!; done; echo pid $$; exit 5")));
+    struct waiting waiting = waiting_for("the processes to start");
+    while (wrapper_printed_pids(&wrapper, pids, 3) < 3)
+        waiting_pause(&waiting);
+    process_wait_gone(pids[2]);
+    kill(pids[0], SIGSTOP);
+    process_wait_state(pids[0], 'T');
+    kill(wrapper.pid, SIGTERM);
+    process_wait_gone(pids[1]);
+    kill(pids[0], SIGCONT);
+    ck_assert_int_eq(wrapper_wait(&wrapper), 5);
+}
+
 /* Each process forks and exits at once, so any listing of /proc can miss both the old and the new
  * process. */
 TEST(a_group_that_keeps_forking_keeps_the_lock)

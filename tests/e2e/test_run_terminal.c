@@ -171,18 +171,25 @@ TEST(an_interrupt_sent_to_run_alone_is_not_passed_on)
     close_terminal(&terminal);
 }
 
-/* ^C can come before the terminal is lent, so that the script and redlock get it. bash ends only if
- * SIGINT has ended redlock as well. */
+/* The command gives the terminal back, so that ^C goes to the script and to redlock, as before the
+ * terminal is lent. bash ends only if SIGINT has ended redlock as well. */
 TEST(an_interrupt_that_a_script_has_got_too_ends_it)
 {
     struct terminal terminal;
+    char line[COMMAND_LINE], file[SANDBOX_FILE];
     open_terminal(&terminal, __func__);
-    type_line(&terminal, "bash -c '$run a -- sh -c \"echo parent \\$(ps -o ppid= \\$PPID); "
-                         "exec sleep 600\"; echo went o''n'");
-    kill(-getpgid(read_parent(&terminal)), SIGINT);
+    sandbox_write(sandbox_path(&terminal.stage.sandbox, "give_back.pl", file),
+                  "use POSIX; $| = 1; $supervisor = getppid;\n"
+                  "($redlock) = split ' ', `ps -o ppid= $supervisor`;\n"
+                  "POSIX::tcsetpgrp(0, getpgrp($redlock)); print \"given back\"; sleep 600;\n");
+    snprintf(line, sizeof(line), "bash -c '$run a -- perl %s; echo went o''n'", file);
+    type_line(&terminal, line);
+    wait_screen(&terminal, "given back");
+    press(&terminal, "C-c");
     type_line(&terminal, "echo code:$?");
     wait_screen(&terminal, "code:130");
     ck_assert_ptr_null(strstr(terminal.screen, "went on"));
+    unlink(file);
     close_terminal(&terminal);
 }
 
@@ -196,28 +203,43 @@ static void wait_foreground(struct terminal *terminal)
     } while (strstr(terminal->screen, "redlock") == NULL);
 }
 
-/* The daemon is stopped, so that the release takes long. */
+/* Runs a line on the terminal, in which COMMAND begins to end when the file exists, and presses ^C
+ * while redlock releases its lock. The daemon is stopped meanwhile, so that this takes long. */
+static void interrupt_release(struct terminal *terminal, const char *format)
+{
+    char line[COMMAND_LINE], file[SANDBOX_FILE];
+    snprintf(line, sizeof(line), format, sandbox_path(&terminal->stage.sandbox, "go", file));
+    type_line(terminal, line);
+    wait_screen(terminal, "round:1");
+    process_stop(terminal->stage.daemon.pid);
+    sandbox_write(file, "");
+    wait_foreground(terminal);
+    press(terminal, "C-c");
+    kill(terminal->stage.daemon.pid, SIGCONT);
+    unlink(file);
+}
+
 TEST(an_interrupt_during_the_release_ends_the_loop)
 {
     struct terminal terminal;
-    char line[COMMAND_LINE], file[SANDBOX_FILE];
     open_terminal(&terminal, __func__);
-    sandbox_path(&terminal.stage.sandbox, "go", file);
-    snprintf(line, sizeof(line),
-             "for i in 1 2; do $run a -- sh -c \"echo round:$i; until test -e %s; do sleep 0.1; "
-             "done\"; done",
-             file);
-    type_line(&terminal, line);
-    wait_screen(&terminal, "round:1");
-    process_stop(terminal.stage.daemon.pid);
-    sandbox_write(file, "");
-    wait_foreground(&terminal);
-    press(&terminal, "C-c");
-    kill(terminal.stage.daemon.pid, SIGCONT);
+    interrupt_release(&terminal, "for i in 1 2; do $run a -- sh -c \"echo round:$i; "
+                                 "until test -e %s; do sleep 0.1; done\"; done");
     type_line(&terminal, "echo code:$?");
     wait_screen(&terminal, "code:130");
     ck_assert_ptr_null(strstr(terminal.screen, "round:2"));
-    unlink(file);
+    close_terminal(&terminal);
+}
+
+/* redlock was started with SIGINT ignored. */
+TEST(an_ignored_interrupt_during_the_release_changes_nothing)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    interrupt_release(&terminal,
+                      "trap '' INT; $run a -- sh -c \"echo round:1; until test -e %s; do "
+                      "sleep 0.1; done\"; echo code:$?");
+    wait_screen(&terminal, "code:0");
     close_terminal(&terminal);
 }
 
