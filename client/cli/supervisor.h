@@ -19,7 +19,7 @@ struct redlock_lock;
 
 /* Messages between the two processes, one packet each. The supervisor never waits for the parent,
  * which may be stopped: the socket has room for all messages, since each is sent once and STOPPED
- * is sent only after the parent has taken the `stop_signal` before. */
+ * is sent only after the parent has taken the `stop_signal` before, or undone that stop. */
 enum ipc_kind {
     IPC_STARTED, /* to the parent: `value` is the PID of the command and its process group */
     IPC_GO,      /* to the supervisor: the command has the terminal and may begin */
