@@ -237,7 +237,7 @@ TEST(an_ignored_interrupt_during_the_release_changes_nothing)
     struct terminal terminal;
     open_terminal(&terminal, __func__);
     interrupt_release(&terminal,
-                      "trap '' INT; $run a -- sh -c \"echo round:1; until test -e %s; do "
+                      "trap '' INT; $run a -- sh -c \"echo round:''1; until test -e %s; do "
                       "sleep 0.1; done\"; echo code:$?");
     wait_screen(&terminal, "code:0");
     close_terminal(&terminal);
