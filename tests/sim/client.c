@@ -199,7 +199,16 @@ static void extend_after_the_end(struct sim *sim, unsigned index, unsigned daemo
         connection_send(sim, connection, request);
 }
 
-/* The client closes or loses a connection in the middle of its work. */
+/* The client closes or loses a connection, or sends RESET. */
+static void stop_using(struct sim *sim, unsigned connection)
+{
+    if (sim->slow_ends && sim_below(sim, 3) == 0)
+        connection_reset(sim, connection);
+    else
+        connection_close(sim, connection, sim_below(sim, 2) == 0);
+}
+
+/* The client stops using a connection in the middle of its work. */
 static void leave(struct sim *sim, unsigned index)
 {
     struct sim_client *client = &sim->clients[index];
@@ -214,10 +223,10 @@ static void leave(struct sim *sim, unsigned index)
     if (connection != SIM_CONNECTIONS && bounds_are_crowded() && sim_below(sim, 2) == 0)
         send_extra_requests(sim, connection);
     if (connection != SIM_CONNECTIONS)
-        connection_close(sim, connection, sim_below(sim, 2) == 0);
+        stop_using(sim, connection);
     if (holds && sim_below(sim, 2) == 0)
         extend_after_the_end(sim, index, sim->connections[connection].daemon, &extend);
-    /* The client forgets its token. Unless connection_close() has ended the hold in the history,
+    /* The client forgets its token. Unless stop_using() has ended the hold in the history,
      * the client still relies on the lock until the deadline. */
     drop_lock(client);
     become_idle(sim, index);
@@ -284,7 +293,7 @@ static void act(struct sim *sim, unsigned index)
             ask_for_lock(sim, index);
         break;
     case CLIENT_ASKING:
-        connection_close(sim, client->asked, sim_below(sim, 2) == 0);
+        stop_using(sim, client->asked);
         break;
     case CLIENT_HOLDING:
         use_lock(sim, index);

@@ -7,6 +7,9 @@
 
 #include "protocol/units.h"
 
+/* For how long a daemon keeps an ended connection at most. */
+#define SLOW_END_NS (3 * NS_PER_S)
+
 static bool exists(const struct sim *sim, unsigned connection, uint32_t number)
 {
     return connection != SIM_CONNECTIONS && sim->connections[connection].number == number;
@@ -77,9 +80,15 @@ void connection_send(struct sim *sim, unsigned index, const struct sim_request *
 static void plan_hangup(struct sim *sim, unsigned index)
 {
     struct sim_connection *connection = &sim->connections[index];
-    if (connection->daemon_has_it)
-        event_queue_add(&sim->event_queue, arrival_ns(sim, connection, &connection->to_daemon_ns),
-                        EVENT_HANGUP, index, connection->number);
+    if (!connection->daemon_has_it)
+        return;
+    connection->seen_early = sim->slow_ends && sim_below(sim, 2) == 0;
+    if (connection->seen_early)
+        event_queue_add(&sim->event_queue,
+                        sim->now_ns + sim->clients[connection->client].latency_ns / 2, EVENT_HANGUP,
+                        index, connection->number);
+    event_queue_add(&sim->event_queue, arrival_ns(sim, connection, &connection->to_daemon_ns),
+                    EVENT_HANGUP, index, connection->number);
 }
 
 void connection_close(struct sim *sim, unsigned index, bool clean)
@@ -102,6 +111,23 @@ void connection_close(struct sim *sim, unsigned index, bool clean)
         connection->to_daemon_ns += sim_between(sim, 0, 2 * NS_PER_S);
     plan_hangup(sim, index);
     client_on_closed(sim, connection->client, index);
+}
+
+void connection_reset(struct sim *sim, unsigned index)
+{
+    struct sim_connection *connection = &sim->connections[index];
+    const struct sim_request reset = {.verb = VERB_QUIT};
+    assert(connection->open);
+    sim->tally->counts[COUNT_RESETS]++;
+    connection->clean = connection->quits = true;
+    client_on_closed(sim, connection->client, index);
+    for (unsigned i = 0; i < SIM_REQUESTS; i++)
+        if (sim->requests[i].connection == index)
+            sim->requests[i].given_up = true;
+    for (unsigned i = 0; i < SIM_REPLIES; i++)
+        if (sim->replies[i].connection == index)
+            sim->replies[i].used = false;
+    connection_send(sim, index, &reset);
 }
 
 static void forget_requests(struct sim *sim, unsigned index)
@@ -145,7 +171,7 @@ static size_t write_line(const struct sim *sim, const struct sim_request *reques
     int len =
         snprintf(line, size, "#%u.%u %s", slot, request->generation, verb_word(request->verb));
     size_t at = (size_t)len;
-    if (request->verb == VERB_PING)
+    if (request->verb == VERB_PING || request->verb == VERB_QUIT)
         return at;
     const struct sim_name name = sim_name(sim, request->resource);
     at += (size_t)snprintf(line + at, size - at, " %s", request->slots > 0 ? "r" : name.text);
@@ -164,6 +190,25 @@ static size_t write_line(const struct sim *sim, const struct sim_request *reques
     return at;
 }
 
+/* The daemon learns how the connection ends, or reads RESET, which is ENGINE_QUIT too. */
+static void end_at_daemon(struct sim *sim, struct sim_connection *connection, enum engine_end how)
+{
+    struct engine *engine = &sim->daemons[connection->daemon].engine;
+    int64_t now_ns = daemon_clock_ns(sim, connection->daemon);
+    const struct lock *lock;
+    /* HOLDs whose time is over are lost first: the end of the connection does not release them. */
+    engine_catch_up(engine, now_ns);
+    LIST_FOREACH (lock, &connection->engine_client.holds, of_client)
+        if (how == ENGINE_QUIT || (how == ENGINE_HALF_CLOSED && !lock->lingers))
+            checker_on_hold_ended(sim, connection->daemon, lock->token);
+    engine_client_end(engine, &connection->engine_client, how, now_ns);
+    /* QUIT and RESET undo LOCKs without a word. */
+    for (unsigned i = 0; i < SIM_REQUESTS && how == ENGINE_QUIT; i++)
+        if (sim->requests[i].state == REQUEST_ARRIVED && sim->requests[i].verb == VERB_LOCK &&
+            &sim->connections[sim->requests[i].connection] == connection)
+            sim->requests[i].state = REQUEST_FREE;
+}
+
 void connection_submit(struct sim *sim, const struct event *event)
 {
     struct sim_request *request = &sim->requests[event->subject];
@@ -177,6 +222,13 @@ void connection_submit(struct sim *sim, const struct event *event)
     assert(connection->number == request->number && connection->daemon_has_it);
     size_t len = write_line(sim, request, event->subject, line, sizeof(line));
     sim_note(sim, "client %u to %u: %s\n", request->client, request->daemon, line);
+    if (request->verb == VERB_QUIT ||
+        (request->verb == VERB_LOCK && connection->end != END_UNSEEN)) {
+        request->state = REQUEST_FREE;
+        if (request->verb == VERB_QUIT)
+            end_at_daemon(sim, connection, ENGINE_QUIT);
+        return;
+    }
     request->state = REQUEST_ARRIVED;
     request->arrived_ns = daemon_clock_ns(sim, request->daemon);
     request->order = ++sim->order;
@@ -202,26 +254,59 @@ void connection_submit(struct sim *sim, const struct event *event)
                           request->client);
 }
 
+/* The daemon has read the end of the connection. Returns whether it keeps the connection for a
+ * while, for example until the client has read all replies. */
+static bool read_end(struct sim *sim, unsigned index)
+{
+    struct sim_connection *connection = &sim->connections[index];
+    if (connection->quits)
+        end_at_daemon(sim, connection, ENGINE_QUIT);
+    else if (connection->clean)
+        end_at_daemon(sim, connection, ENGINE_HALF_CLOSED);
+    else if (sim->slow_ends)
+        end_at_daemon(sim, connection, ENGINE_ENDING);
+    if (!sim->slow_ends || sim->recovering || sim_below(sim, 2) == 0)
+        return false;
+    sim->tally->counts[COUNT_SLOW_ENDS]++;
+    connection->end = END_READ;
+    event_queue_add(&sim->event_queue, sim->now_ns + sim_between(sim, 0, SLOW_END_NS), EVENT_HANGUP,
+                    index, connection->number);
+    return true;
+}
+
+/* No extension of a HOLD has begun after the end of its client, except on request. */
+static void check_not_extended(struct sim *sim, const struct sim_connection *connection)
+{
+    const struct sim_daemon *daemon = &sim->daemons[connection->daemon];
+    const struct lock *lock;
+    LIST_FOREACH (lock, &connection->engine_client.holds, of_client) {
+        const struct sim_token *token = checker_token(sim, lock->token);
+        bool asked = token->extends[connection->daemon] > 0 &&
+                     token->extends_life[connection->daemon] == daemon->life;
+        if (!asked && lock->hold.until_ns > connection->end_ns + lock->hold.ttl_ns)
+            checker_violation(sim, "extended after the end of its client: %.8s", lock->token);
+    }
+}
+
 void connection_on_hangup(struct sim *sim, const struct event *event)
 {
     struct sim_connection *connection = &sim->connections[event->subject];
     if (!exists(sim, event->subject, event->generation) || !connection->daemon_has_it)
         return;
-    struct engine *engine = &sim->daemons[connection->daemon].engine;
-    int64_t now_ns = daemon_clock_ns(sim, connection->daemon);
-    const struct lock *lock;
-    /* HOLDs whose time is over are lost first: the end of the connection does not release them. */
-    if (connection->clean)
-        engine_catch_up(engine, now_ns);
-    LIST_FOREACH (lock, &connection->engine_client.holds, of_client)
-        if (connection->clean && (connection->quits || !lock->lingers))
-            checker_on_hold_ended(sim, connection->daemon, lock->token);
-    if (connection->quits)
-        engine_client_end(engine, &connection->engine_client, ENGINE_QUIT, now_ns);
-    else if (connection->clean)
-        engine_client_end(engine, &connection->engine_client, ENGINE_HALF_CLOSED, now_ns);
+    if (connection->end == END_UNSEEN) {
+        connection->end = END_SEEN;
+        connection->end_ns = daemon_clock_ns(sim, connection->daemon);
+    }
+    if (connection->seen_early) {
+        connection->seen_early = false;
+        end_at_daemon(sim, connection, ENGINE_ENDING);
+        return;
+    }
+    if (connection->end == END_SEEN && read_end(sim, event->subject))
+        return;
+    check_not_extended(sim, connection);
     connection->engine_client.disconnected = true;
-    engine_client_end(engine, &connection->engine_client, ENGINE_GONE, now_ns);
+    end_at_daemon(sim, connection, ENGINE_GONE);
     connection->daemon_has_it = false;
     forget_requests(sim, event->subject);
 }
@@ -278,6 +363,7 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
         checker_violation(sim, "a reply without a request: %.*s", (int)len - 1, line);
         return;
     }
+    bool heard = connection->open && !request->given_up;
     /* When the daemon sends this reply, it may learn that the client is gone. */
     if (!connection->open && sim_below(sim, 2) == 0) {
         client->disconnected = true;
@@ -291,8 +377,8 @@ void connection_take_reply(struct sim *sim, unsigned daemon, struct engine_clien
     const char *slot = strrchr(text, ' ');
     if (request->slots > 0 && strncmp(text, "OK ", 3) == 0 && slot != NULL)
         request->resource = sim_resource(sim, slot + 1, strlen(slot + 1));
-    checker_on_reply(sim, request, text, connection->open);
-    if (connection->open) {
+    checker_on_reply(sim, request, text, heard);
+    if (heard) {
         struct sim_reply *reply = post(sim, connection, line, len);
         reply->answers = true;
         reply->asked = *request;

@@ -236,6 +236,16 @@ mutant lost-reported-too-late partition,clients "two holders" engine/locks/hold.
     '/^int64_t hold_lost_ns/,/^}/s/return .*;/return hold->until_ns + 10 * hold->ttl_ns;/'
 mutant linger-ignored clients "two holders\|said to be gone" engine/locks/requests.c \
     's/lock->lingers && !by_quit/0/'
+mutant reset-ends-the-client all "two holders" engine/locks/requests.c \
+    's/if (how != ENGINE_QUIT)$/if (1)/'
+mutant reset-keeps-the-holds clients "after its HOLD has ended" engine/locks/requests.c \
+    's/else if (how != ENGINE_ENDING)$/else if (how == ENGINE_HALF_CLOSED)/'
+mutant reset-keeps-the-requests clients "without a request\|never got\|still on" engine/locks/requests.c \
+    '/^void requests_on_end/,/^}/s/abandon_requests(manager, client, how != ENGINE_GONE, tell/if (how != ENGINE_QUIT) &/'
+mutant unproven-end-releases clients "two holders" engine/locks/requests.c \
+    's/else if (how != ENGINE_ENDING)$/else/'
+mutant ended-client-keeps-extending clients "after the end of its client" engine/locks/requests.c \
+    's/if (how != ENGINE_QUIT)$/if (how == ENGINE_GONE)/'
 mutant ended-hold-is-extended undeletable,clients "after its HOLD has ended" engine/locks/waits.c \
     '/^void waits_release/,/^}/s/^        extensions_end(.*$//'
 mutant crossed-extension-is-granted clients "after its HOLD has ended" engine/round/round.c \

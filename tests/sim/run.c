@@ -26,7 +26,7 @@ enum { LAST_WAIT_MS = 1000, LAST_TTL_MS = 300 };
  * greater than twice the daemon's round trip. */
 enum { TURNS_MAX_TTL_MS = 5000, TURNS_MARGIN_MS = 200 };
 
-/* Any number: it makes the draw for semaphores differ from the others. */
+/* Any number: it makes the draws for semaphores and slow ends differ from the others. */
 #define SEMAPHORES_SEED UINT64_C(0x5e3a9f0d4)
 
 /* --- clocks, random numbers, trace --- */
@@ -194,11 +194,14 @@ static void choose(struct sim *sim)
     sim->max_ttl_ms = max_ttls_ms[sim_below(sim, 8)];
     sim->fence_ttl_ms = sim->max_ttl_ms * (1 + sim_below(sim, 4));
     sim->bootstrapped = sim_below(sim, 10) != 0;
-    /* Drawn apart, so that schedules without semaphores are those of before there were any. */
+    /* Drawn apart, so that schedules without semaphores and slow ends are those of before there
+     * were any. */
     struct prng own = {.state = sim->seed ^ SEMAPHORES_SEED};
     sim->semaphores = prng_below(&own, 3) == 0 && sim->resource_count > 1;
+    bool slow_ends = prng_below(&own, 3) == 0;
     sim->attack_ns = sim_between(sim, 1 * NS_PER_S, 8 * NS_PER_S);
     fault_plan(sim);
+    sim->slow_ends = slow_ends && fault_may(sim, FAULT_CLIENTS);
     /* The validity allows for this rate. With a small allowance, a step of a clock breaks a lock
      * sooner. */
     sim->drift = (struct drift){
@@ -465,7 +468,7 @@ const char *sim_run_turns(struct sim *sim, uint64_t seed, struct sim_turns *turn
 {
     begin(sim, seed, 0, NULL, tally);
     sim->turns = turns;
-    sim->semaphores = false;
+    sim->semaphores = sim->slow_ends = false;
     sim->node_count = 3;
     sim->daemon_count = turns->daemons;
     sim->resource_count = 1;

@@ -61,12 +61,14 @@ static void print_tally(const struct sim_tally *tally, uint64_t runs, double sec
     printf("%" PRIu64 " schedules, %.0f s of virtual time in %.1f s: %.0f a minute\n", runs,
            (double)counts[COUNT_VIRTUAL_MS] / 1e3, seconds, 60 * (double)runs / seconds);
     printf("%" PRIu64 " grants, %" PRIu64 " of them held, %" PRIu64 " of slots, %" PRIu64
-           " lost, %" PRIu64 " broken; %" PRIu64 " hand-overs, %" PRIu64 " extensions, %" PRIu64
-           " batches of releases, %" PRIu64 " releases by the server's own command; %" PRIu64
-           " foreign grants, %" PRIu64 " of them excused\n",
+           " lost, %" PRIu64 " broken; %" PRIu64 " resets, %" PRIu64 " slow ends; %" PRIu64
+           " hand-overs, %" PRIu64 " extensions, %" PRIu64 " batches of releases, %" PRIu64
+           " releases by the server's own command; %" PRIu64 " foreign grants, %" PRIu64
+           " of them excused\n",
            counts[COUNT_GRANTS], counts[COUNT_HOLDS], counts[COUNT_SLOTS], counts[COUNT_LOST],
-           counts[COUNT_BROKEN], counts[COUNT_HANDOVERS], counts[COUNT_EXTENSIONS],
-           counts[COUNT_BATCH], counts[COUNT_NATIVE], counts[COUNT_FOREIGN], counts[COUNT_EXCUSED]);
+           counts[COUNT_BROKEN], counts[COUNT_RESETS], counts[COUNT_SLOW_ENDS],
+           counts[COUNT_HANDOVERS], counts[COUNT_EXTENSIONS], counts[COUNT_BATCH],
+           counts[COUNT_NATIVE], counts[COUNT_FOREIGN], counts[COUNT_EXCUSED]);
     printf("%" PRIu64 " faults:", counts[COUNT_FAULTS]);
     for (unsigned i = 0; fault_name(i) != NULL; i++)
         printf(" %s %" PRIu64, fault_name(i), tally->faults[i]);

@@ -47,7 +47,7 @@ enum {
     SIM_RESOURCES = 8,
     SIM_FEW_RESOURCES = 3,
     SIM_WIRES = 512,
-    SIM_CONNECTIONS = 128,
+    SIM_CONNECTIONS = 256,
     SIM_REQUESTS = 512,
     SIM_REPLIES = 1024,
     SIM_LINE = 160,
@@ -175,6 +175,7 @@ struct sim_request {
      * arrived, and that no token was set for since. */
     uint32_t untouched;
     bool ignore_reply; /* the client ignores the reply */
+    bool given_up;     /* the client has sent RESET since, so it hears nothing of the reply */
     char token[LIMIT_TOKEN + 1];
     int64_t sent_ns;
     int64_t arrived_ns; /* on its daemon's clock */
@@ -191,13 +192,23 @@ struct sim_reply {
     char line[LIMIT_REPLY + 1];
 };
 
+/* How much a daemon knows of the end of a connection. */
+enum sim_end {
+    END_UNSEEN,
+    END_SEEN, /* requests may be unread, of which LOCKs are refused */
+    END_READ, /* the daemon has read all requests, and keeps the connection for a while */
+};
+
 /* A connection of a client to a daemon. The slot is free once both sides have closed it. */
 struct sim_connection {
     bool open;          /* the client has not closed it */
     bool daemon_has_it; /* engine_client is in use */
     bool clean;         /* the client ended it cleanly, not by a loss */
     bool quits;         /* the client sent QUIT before it closed */
-    uint32_t number;    /* generation of the slot: counts connections */
+    bool seen_early;    /* the daemon will see the end while requests are unread */
+    enum sim_end end;
+    int64_t end_ns;  /* when the daemon saw the end, on its clock; valid after END_UNSEEN */
+    uint32_t number; /* generation of the slot: counts connections */
     unsigned client;
     unsigned daemon;
     struct engine_client engine_client;
@@ -291,6 +302,8 @@ enum sim_count {
     COUNT_EXTENSIONS,
     COUNT_LOST,
     COUNT_BROKEN,
+    COUNT_RESETS,
+    COUNT_SLOW_ENDS, /* ended connections that the daemon kept for a while */
     COUNT_FOREIGN,
     COUNT_EXCUSED, /* foreign grants of a held lock, excused because masters had lost data */
     COUNT_FAULTS,
@@ -343,6 +356,7 @@ struct sim {
     unsigned client_count;
     unsigned resource_count;
     bool semaphores;           /* half of the LOCKs and STATUSes are with SLOTS */
+    bool slow_ends;            /* connections end slowly, and clients send RESET */
     unsigned fenced;           /* how many of four LOCKs ask for a fencing token, on average */
     unsigned extra_request_in; /* one request in this many comes with extra requests; 0: none */
     int64_t max_ttl_ms;
@@ -492,16 +506,18 @@ unsigned connection_to(struct sim *sim, unsigned client, unsigned daemon);
 void connection_send(struct sim *sim, unsigned connection, const struct sim_request *request);
 /* The client closes the connection cleanly, or the connection is lost. */
 void connection_close(struct sim *sim, unsigned connection, bool clean);
+/* The client sends RESET: it gives up its HOLDs and its requests, and goes on. */
+void connection_reset(struct sim *sim, unsigned connection);
 /* The daemon is gone: all connections to it end. */
 void connection_lose_daemon(struct sim *sim, unsigned daemon);
 /* A request arrives at the daemon. */
 void connection_submit(struct sim *sim, const struct event *event);
-/* The end of a connection arrives at the daemon. */
+/* The end of a connection arrives at the daemon, or the daemon frees an ended connection. */
 void connection_on_hangup(struct sim *sim, const struct event *event);
 /* A reply arrives at the client. NULL: the client has closed the connection. */
 struct sim_reply *connection_reply(struct sim *sim, const struct event *event);
 void connection_clear(struct sim *sim);
-/* The client learns that its connection has ended. */
+/* The client learns that its connection has ended, or has sent RESET. */
 void client_on_closed(struct sim *sim, unsigned client, unsigned connection);
 
 /* A daemon sends a reply or a push, or ends a request without a reply. */

@@ -60,6 +60,8 @@ TEST(schedules_break_no_promise)
     ck_assert_uint_gt(tally.counts[COUNT_BATCH], runs / 10);
     ck_assert_uint_gt(tally.counts[COUNT_NATIVE], runs);
     ck_assert_uint_gt(tally.counts[COUNT_LOST], runs / 100);
+    ck_assert_uint_gt(tally.counts[COUNT_RESETS], runs / 10);
+    ck_assert_uint_gt(tally.counts[COUNT_SLOW_ENDS], runs / 10);
     static const enum outcome of_lock[] = {OUTCOME_OK,   OUTCOME_HELD,  OUTCOME_NOQUORUM,
                                            OUTCOME_LATE, OUTCOME_LIMIT, OUTCOME_SHUTDOWN};
     static const enum outcome of_others[] = {OUTCOME_OK, OUTCOME_GONE, OUTCOME_NOQUORUM};
