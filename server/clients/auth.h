@@ -59,10 +59,11 @@ struct auth {
     struct auth_throttle auth_throttle;
     struct identity_queue pending; /* the oldest first */
     unsigned pending_count;
-    bool
-        full_logged; /* unauthenticated_limited is logged; reset when half of the places are free */
-    uint64_t wrong;  /* wrong secrets since the start */
-    uint64_t late;   /* connections closed because auth_timeout passed */
+    /* unauthenticated_limited is logged. Reset when half of limits.unauthenticated is free; that
+     * can always be so at limits.clients, and then only the log's throttle limits the lines. */
+    bool full_logged;
+    uint64_t wrong;     /* wrong secrets since the start */
+    uint64_t late;      /* connections closed because auth_timeout passed */
     uint64_t displaced; /* connections closed to make room for newer ones */
 };
 

@@ -117,9 +117,9 @@ void sessions_deinit(struct clients *clients);
 bool sessions_add(struct clients *clients, int fd, struct bufferevent *tls,
                   const struct peer *peer);
 
-/* Close the connection that has been unauthenticated longest, to make room for a new one. False if
- * there is none. */
-bool sessions_make_room(struct clients *clients);
+/* Close the connection that has been unauthenticated longest, to make room for a new one. why:
+ * which limit is reached, for the log. False if there is none. */
+bool sessions_make_room(struct clients *clients, const char *why);
 
 /* Free all sessions, as if each connection had been lost. */
 void clients_free_sessions(struct clients *clients);

@@ -99,7 +99,9 @@ static void accept_client(struct listener *listener, int fd, const struct sockad
         return;
     }
     if (clients->session_count + clients->handshakes.count >= clients->limit &&
-        !sessions_make_room(clients) && !handshakes_make_room(&clients->handshakes)) {
+        !sessions_make_room(clients, "limits.clients is reached; the oldest unauthenticated "
+                                     "connections are closed") &&
+        !handshakes_make_room(&clients->handshakes)) {
         address_counts_leave(&clients->address_counts, &peer.client_address);
         refuse_client(listener, fd, peer.name, REFUSED_CLIENTS);
         return;

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "protocol/limits.h"
@@ -243,7 +242,7 @@ static void sessions_on_auth_timer(evutil_socket_t fd, short events, void *conte
     clients_set_auth_timer(clients);
 }
 
-bool sessions_make_room(struct clients *clients)
+bool sessions_make_room(struct clients *clients, const char *why)
 {
     struct auth_identity *oldest = auth_oldest(&clients->auth);
     if (oldest == NULL)
@@ -253,9 +252,7 @@ bool sessions_make_room(struct clients *clients)
         client_log(&clients->client_log, CLIENT_LOG_DISPLACED,
                    LOG_FIELDS(log_number("unauthenticated", clients->auth.pending_count),
                               log_number("clients", clients->session_count),
-                              log_text("peer", session->peer),
-                              log_text("why", "limits.unauthenticated is reached; the oldest "
-                                              "unauthenticated connections are closed")));
+                              log_text("peer", session->peer), log_text("why", why)));
     evict(session, "LIMIT unauthenticated",
           "the client had not authenticated, and a new connection needed its place");
     return true;
@@ -272,7 +269,8 @@ static void identify(struct session *session)
         return;
     }
     if (auth_is_full(auth))
-        sessions_make_room(clients);
+        sessions_make_room(clients, "limits.unauthenticated is reached; the oldest "
+                                    "unauthenticated connections are closed");
     auth_await(auth, &session->identity, clock_now_ns());
     if (auth->pending_count == 1)
         clients_set_auth_timer(clients);

@@ -435,6 +435,7 @@ TEST(idle_unauthenticated_connections_cannot_crowd_out_clients)
     connect_as(&stage, &honest, SECRET_CI);
     client_lock(&honest, "ci:a", "10s");
     daemon_wait_log(&stage.daemon, "unauthenticated_limited", "127.0.0.1");
+    daemon_wait_log(&stage.daemon, "unauthenticated_limited", "limits.unauthenticated is reached");
     ck_assert_uint_eq(daemon_count_log(&stage.daemon, "unauthenticated_limited"), 1);
     for (int i = 0; i < SILENT; i++)
         client_close(&silent[i]);

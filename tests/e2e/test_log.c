@@ -268,7 +268,7 @@ TEST(wrong_secrets_from_many_addresses_do_not_fill_the_log)
     secrets_close(&secrets);
 }
 
-/* There is room for one unauthenticated connection: each new one displaces the previous one. */
+/* There is room for one more connection: each new one displaces the previous one. */
 TEST(displaced_connections_do_not_fill_the_log)
 {
     struct stage stage;
@@ -282,6 +282,7 @@ TEST(displaced_connections_do_not_fill_the_log)
         ck_assert_str_eq(client_read(&clients[1 - i % 2]), "LIMIT unauthenticated");
         client_close(&clients[1 - i % 2]);
     }
+    daemon_wait_log(&stage.daemon, "unauthenticated_limited", "limits.clients is reached");
     expect_throttled(&stage.daemon, "unauthenticated_limited", MANY, begin_ms);
     client_close(&clients[1 - MANY % 2]);
     stage_close(&stage);
