@@ -61,7 +61,7 @@ struct master_view {
     bool takes_votes;   /* the connection is UP and has room for another vote */
     int64_t since_ns;   /* when the connection last came up, became suspect, or went down */
     int64_t silence_timeout_ns;
-    unsigned attempts;     /* connection attempts since the connection was last UP */
+    unsigned attempts;     /* how often it has ended or failed since it last lasted for a while */
     bool heartbeat_due;    /* the last heartbeat has not been answered */
     int64_t round_trip_ns; /* round trip of the last heartbeat; -1: none */
     const struct histogram *round_trips;

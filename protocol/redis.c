@@ -24,7 +24,7 @@ enum {
  * nanoseconds, can be added to a time without overflow. */
 #define PTTL_MAX_MS (INT64_MAX / 4 / NS_PER_MS)
 
-enum { SHA1_LEN = 40, BALLOT_DIGITS = 16, NEED_DIGITS = 4 };
+enum { BALLOT_DIGITS = 16, NEED_DIGITS = 4 };
 _Static_assert(REDIS_NEED_MAX_MS == 9999, "the largest number of NEED_DIGITS digits");
 
 /* Bytes of the longest arguments that follow a script in a command, with their RESP framing. The
@@ -137,7 +137,7 @@ static char *put_script(char *at, enum redis_script script, enum redis_form form
     if (form == REDIS_IN_FULL)
         return put_word(put_text(at, "$4\r\nEVAL\r\n"), scripts[script].text, scripts[script].len);
     at = put_text(at, "$7\r\nEVALSHA\r\n$40\r\n");
-    at = put_bytes(at, scripts[script].sha1, SHA1_LEN);
+    at = put_bytes(at, scripts[script].sha1, REDIS_SHA1);
     return put_text(at, "\r\n");
 }
 

@@ -67,9 +67,9 @@ static inline bool redis_is_native(enum redis_form form)
  * lock follows. */
 #define REDIS_FAR_PREFIX "redlockd:far:"
 
-/* The length of a daemon id, and the longest time for which a far waiter can need the lock to be
- * free, which is limited to four digits. */
-enum { REDIS_DAEMON = 16, REDIS_NEED_MAX_MS = 9999 };
+/* The length of a daemon id and of a script's SHA1, and the longest time for which a far waiter can
+ * need the lock to be free, which is limited to four digits. */
+enum { REDIS_DAEMON = 16, REDIS_SHA1 = 40, REDIS_NEED_MAX_MS = 9999 };
 
 /* The arguments of one command. */
 struct redis_call {

@@ -6,7 +6,8 @@
  *    open           load_node_tls(),      refused if a TLS file cannot be loaded,
  *                   listeners_prepare()   or an address cannot be opened
  *    ------------------------------------ the reload is no longer refused below this line
- *    apply          config_adopt(), listeners_commit(), renew_users(), apply_config()
+ *    apply          config_adopt(), replace_node_tls(), listeners_commit(), renew_users(),
+ *                   apply_config()
  *
  * There is one exception to all or nothing: if there is not enough memory for the new users, the
  * old users stay, and an error is logged.

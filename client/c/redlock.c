@@ -141,12 +141,12 @@ enum redlock_status redlock_set_secret(struct redlock *redlock, const char *secr
 
 enum redlock_status redlock_set_url(struct redlock *redlock, const char *url)
 {
-    char *copy = strdup(url);
+    char *copy = strdup(url != NULL ? url : "");
     if (copy == NULL)
         return proto_fail(&redlock->proto, REDLOCK_MEMORY, "out of memory");
     free(redlock->url);
     redlock->url = copy;
-    name_peer(redlock, url);
+    name_peer(redlock, copy);
     return REDLOCK_OK;
 }
 

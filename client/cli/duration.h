@@ -15,7 +15,8 @@
 __attribute__((warn_unused_result)) bool duration_parse(const char *text, int64_t *ms,
                                                         struct error *error);
 
-/* Prints a rounded duration: "850ms", "12.3s", "2m5s", "3h12m", "2d4h". ms must not be negative. */
+/* Prints a duration, rounded down: "850ms", "12.3s", "2m5s", "3h12m", "2d4h". ms must not be
+ * negative. */
 enum { DURATION_PRINTED = 32 };
 void duration_print(int64_t ms, char buf[DURATION_PRINTED]);
 

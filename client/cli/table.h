@@ -1,12 +1,12 @@
 /*
  * Prints a listing as a table with a header and aligned columns.
  *
- *     RESOURCE  TOKEN     CLIENT  NAME  SINCE  LEFT   HOLD  WAITERS
- *     deploy    6c7bac0d       7  -     8.1s   21.8s  no          2
+ *     RESOURCE  TOKEN     CLIENT  NAME  SINCE  LEFT   HOLD  WAITERS  SLOTS
+ *     deploy    6c7bac0d       7  -     8.1s   21.8s  no          2  -
  *
- * Times are rounded and have a unit. Bytes that a terminal might interpret are escaped, as "\x9b".
- * If the keys of a line differ from those of the line before, the line starts a new table. If there
- * are several tables, a table of one line is printed with one field per row. Pure.
+ * Times are rounded down and have a unit. Bytes that a terminal might interpret are escaped, as
+ * "\x9b". If the keys of a line differ from those of the line before, the line starts a new table.
+ * If there are several tables, a table of one line is printed with one field per row. Pure.
  */
 #ifndef CLIENT_CLI_TABLE_H
 #define CLIENT_CLI_TABLE_H

@@ -17,7 +17,9 @@ bool terminal_is_able(int fd)
     return isatty(fd) && kind != NULL && kind[0] != '\0' && strcmp(kind, "dumb") != 0;
 }
 
-bool terminal_is_ours(int fd)
+/* Whether this process is in the foreground group now. If it is not, a shell may be showing its
+ * prompt on the terminal. */
+static bool is_ours(int fd)
 {
     return tcgetpgrp(fd) == getpgrp();
 }
@@ -25,7 +27,7 @@ bool terminal_is_ours(int fd)
 bool terminal_takes_output(int fd)
 {
     struct pollfd output = {.fd = fd, .events = POLLOUT};
-    return terminal_is_ours(fd) && poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0;
+    return is_ours(fd) && poll(&output, 1, 0) == 1 && (output.revents & POLLOUT) != 0;
 }
 
 bool terminal_has_colours(int fd)
@@ -68,7 +70,7 @@ static bool set_group(const struct foreground *terminal, pid_t group)
 
 bool foreground_lend(struct foreground *terminal, pid_t group)
 {
-    if (terminal->fd < 0 || !terminal_is_ours(terminal->fd) || !set_group(terminal, group))
+    if (terminal->fd < 0 || !is_ours(terminal->fd) || !set_group(terminal, group))
         return false;
     terminal->lent = true;
     terminal->group = group;

@@ -13,10 +13,6 @@
 /* Whether the descriptor is a terminal that, according to $TERM, interprets escape sequences. */
 bool terminal_is_able(int fd);
 
-/* Whether this process is in the foreground group now. If it is not, a shell may be showing its
- * prompt on the terminal. */
-bool terminal_is_ours(int fd);
-
 /* Whether a short output would not block: this process is in the foreground group, and ^S has not
  * stopped the output. */
 bool terminal_takes_output(int fd);

@@ -9,7 +9,6 @@
 #include "engine/round/node_set.h"
 #include "protocol/text.h"
 #include "protocol/token.h"
-#include "protocol/units.h"
 
 static_assert(offsetof(struct flight, batch_next) == 0, "links find the next of a batch here");
 static_assert(offsetof(struct flight, round.phase) < POOL_LINE, "a vote touches one cache line");

@@ -480,7 +480,7 @@ void replies_on_timer(struct flights *flights, int64_t heard_ns, int64_t now_ns)
             guard_io_heartbeat(master, now_ns);
         masters_note_link(flights, i, before, now_ns);
         fail_lost(flights, i, now_ns);
-        if (heard_ns >= master->tracker.deadline_ns && tracker_on_timer(&master->tracker, now_ns))
+        if (tracker_on_timer(&master->tracker, heard_ns, now_ns))
             masters_on_untracked(flights, i);
     }
 }

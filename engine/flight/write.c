@@ -1,7 +1,6 @@
 #include "engine/flight/write.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "engine/round/node_set.h"
 #include "protocol/units.h"

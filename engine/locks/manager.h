@@ -4,10 +4,13 @@
  * that reply to requests.
  *
  *     requests.c   requests of clients, and the end of their connections
+ *     intake.c     LOCK: limits, refusals without a round, the entry into the queue
  *     news.c       what the masters report about keys that clients wait for
  *     waits.c      LOCK: which waiter is next, and the rounds for it; hand-overs
  *     wakes.c      when the queue of a resource runs again
  *     grants.c     granted locks; HOLDs and their extensions
+ *     slots.c      LOCK with SLOTS: which slot it tries next
+ *     survey.c     STATUS with SLOTS
  *     breaks.c     BREAK: releases a lock by force
  */
 #ifndef ENGINE_LOCKS_MANAGER_H
@@ -130,7 +133,8 @@ static inline size_t manager_impatient_max(void)
     return LIMIT_ROUNDS / 2;
 }
 
-/* How many of these may be LOCKs of one resource. The others are left to other resources. */
+/* A LOCK is refused if more than so many of these want the same resource. The others are left to
+ * other resources. */
 static inline size_t manager_impatient_share(void)
 {
     return manager_impatient_max() / 4;

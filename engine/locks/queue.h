@@ -94,7 +94,7 @@ TAILQ_HEAD(waiter_list, waiter);
 enum __attribute__((packed)) queue_phase { QUEUE_WATCHING, QUEUE_ACQUIRING, QUEUE_PAUSING };
 
 /* There is one queue for each resource, so there can be many. The fields that a queue without
- * waiters needs come first, in 64 bytes. The fields that are long and rarely needed come last. */
+ * waiters needs come first, in 128 bytes. The fields that are long and rarely needed come last. */
 struct queue {
     const struct engine_rules *rules;
     struct waiter_list waiters;

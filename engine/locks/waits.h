@@ -22,7 +22,7 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
                    struct flight *flight, bool known, int64_t now_ns);
 
 /* A reply with the result of the last round for this resource, to a LOCK that was received at
- * received_ns. */
+ * received_ns. NOQUORUM has the reasons of now, if there is no quorum now either. */
 struct reply waits_last_reply(const struct lock_manager *manager, struct resource *resource,
                               int64_t hint_ms, int64_t received_ns, int64_t now_ns);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/guard/record_write.h"
 #include "engine/round/node_set.h"
 
 /* What an outstanding command of the guard asks or writes. */

@@ -417,8 +417,8 @@ static enum reason check_greeting(struct link *link, unsigned step, const struct
     default:
         assert(step >= GREET_SCRIPT);
         assert(step < GREET_SCRIPT + REDIS_SCRIPT_COUNT);
-        if (!error && (reply->kind != RESP_STRING || reply->len != LIMIT_TOKEN ||
-                       memcmp(reply->str, redis_script_sha1(step - GREET_SCRIPT), 40) != 0))
+        if (!error && (reply->kind != RESP_STRING || reply->len != REDIS_SHA1 ||
+                       memcmp(reply->str, redis_script_sha1(step - GREET_SCRIPT), REDIS_SHA1) != 0))
             return REASON_GARBAGE;
         break;
     }

@@ -143,7 +143,8 @@ struct link {
     int64_t since_ns;   /* when the link last came up, became suspect, or went down */
     int64_t opened_ns;  /* OPENING, GREETING: when this state began */
     int64_t retry_ns;   /* DOWN: when to open again */
-    unsigned attempts;  /* connection attempts since the link was last UP */
+    /* How often a connection has ended or failed since one last lasted for a heartbeat interval. */
+    unsigned attempts;
 
     /* A ring of outstanding commands: the next answer belongs to outstanding[first]. */
     struct outstanding *outstanding; /* LIMIT_LINK_COMMANDS entries */
@@ -287,8 +288,8 @@ int64_t link_deadline_ns(const struct link *link);
 bool link_on_timer(struct link *link, int64_t heard_ns, int64_t now_ns);
 
 /*
- * How long to wait before a lost connection is opened again. `attempts` counts the attempts since
- * the connection was last up; the longest wait grows with it, from 50 ms to two seconds. The result
+ * How long to wait before a lost connection is opened again. The longest wait grows with
+ * `attempts` (see struct link), from 50 ms to two seconds. The result
  * is drawn at random between half of the longest wait and the whole, so that daemons do not
  * reconnect all at once.
  */

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/guard/record_write.h"
+#include "engine/guard/guard.h"
 #include "engine/master/link.h"
 #include "engine/master/tracker.h"
 #include "protocol/reason.h"
@@ -56,7 +56,7 @@ struct master {
     struct guard_heartbeat heartbeat; /* what the heartbeat under way leaves */
     struct guard_facts facts;
     struct guard_sample sample; /* the probe whose answers are being received */
-    char record[LIMIT_RECORD + 1];
+    char record[LIMIT_RECORD];  /* what sample.record points to */
 };
 
 /* Why the master has no vote now; REASON_NONE: it has one. Checks the connection first, then

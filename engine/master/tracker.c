@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
@@ -152,9 +151,9 @@ enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_r
 
 /* --- time --- */
 
-bool tracker_on_timer(struct tracker *tracker, int64_t now_ns)
+bool tracker_on_timer(struct tracker *tracker, int64_t heard_ns, int64_t now_ns)
 {
-    if (now_ns < tracker->deadline_ns)
+    if (heard_ns < tracker->deadline_ns)
         return false;
     switch (tracker->state) {
     case TRACKER_DOWN:

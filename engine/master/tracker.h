@@ -45,7 +45,7 @@ struct tracker {
     int64_t client_id;   /* id of the second connection, assigned by the master */
     int64_t deadline_ns; /* when tracker_on_timer() has to run; INT64_MAX: the link is not up */
     bool ping_due;       /* LISTENING: a PING has been sent and is not answered */
-    unsigned attempts;
+    unsigned attempts;   /* as in struct link */
 
     /* The serial number of the present setup of reports, never 0. 0 while there is none: one of the
      * connections is lost, or the master has refused. */
@@ -74,8 +74,9 @@ enum tracker_news {
 enum tracker_news tracker_on_reply(struct tracker *tracker, const struct redis_reply *reply,
                                    int64_t now_ns, const char **key, size_t *key_len);
 
-/* Call at tracker->deadline_ns. Returns true if the connection was given up. */
-bool tracker_on_timer(struct tracker *tracker, int64_t now_ns);
+/* Call at tracker->deadline_ns. heard_ns: see engine_on_timer(). Returns true if the connection was
+ * given up. */
+bool tracker_on_timer(struct tracker *tracker, int64_t heard_ns, int64_t now_ns);
 
 /*
  * The first connection is up and the second one listens: direct the reports to the second one from

@@ -7,7 +7,6 @@
 #include "server/admin/status.h"
 #include "server/clients/clients.h"
 #include "server/clock.h"
-#include "server/net/pass.h"
 
 /* A listing that is being written, within one callback. In the line protocol, each row is written
  * as it is made. In RESP the number of rows comes first, so the rows are collected. */

@@ -1,10 +1,8 @@
 #include "server/clients/session.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "protocol/limits.h"
 #include "server/clients/auth.h"
 #include "server/clients/client_log.h"
 #include "server/clients/clients.h"

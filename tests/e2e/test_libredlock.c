@@ -220,7 +220,7 @@ TEST(a_new_url_applies_to_the_next_connection)
     redlock_abandon(redlock);
     library_expect(redlock, redlock_ping(redlock), REDLOCK_UNREACHABLE);
     ck_assert_ptr_nonnull(strstr(redlock_error(redlock), "unix:/no: "));
-    library_expect(redlock, redlock_set_url(redlock, ""), REDLOCK_OK);
+    library_expect(redlock, redlock_set_url(redlock, NULL), REDLOCK_OK);
     library_expect(redlock, redlock_ping(redlock), REDLOCK_INVALID);
     redlock_free(redlock);
     stage_close(&stage);

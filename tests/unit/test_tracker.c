@@ -86,7 +86,7 @@ static enum tracker_news receive(struct redis_reply reply, int64_t now_ns)
 static void connect(void)
 {
     tracker_on_link_up(&tracker, 0);
-    ck_assert(!tracker_on_timer(&tracker, 0));
+    ck_assert(!tracker_on_timer(&tracker, 0, 0));
     ck_assert_uint_eq(opened, 1);
     tracker_on_connected(&tracker, 0);
 }
@@ -127,17 +127,17 @@ TEST(tracker_authenticates_first)
 /* Otherwise a restarted master could know the id of the old connection as that of another one. */
 TEST(tracker_lives_no_longer_than_the_first_connection)
 {
-    ck_assert(!tracker_on_timer(&tracker, NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, NS_PER_S, NS_PER_S));
     ck_assert_uint_eq(opened, 0);
     subscribe();
     tracker.tracking = 1;
     tracker_on_link_lost(&tracker);
     ck_assert_uint_eq(closed, 1);
     ck_assert_uint_eq(tracker.tracking, 0);
-    ck_assert(!tracker_on_timer(&tracker, 60 * NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 60 * NS_PER_S, 60 * NS_PER_S));
     ck_assert_uint_eq(opened, 1);
     tracker_on_link_up(&tracker, 60 * NS_PER_S);
-    ck_assert(!tracker_on_timer(&tracker, 60 * NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 60 * NS_PER_S, 60 * NS_PER_S));
     ck_assert_uint_eq(opened, 2);
     tracker_on_closed(&tracker, 60 * NS_PER_S);
     tracker_on_link_lost(&tracker);
@@ -201,7 +201,7 @@ TEST(backoff_grows_until_a_connection_has_lasted)
     tracker_on_link_up(&tracker, 0);
     for (unsigned i = 0; i < 6; i++) {
         int64_t now_ns = tracker.deadline_ns;
-        ck_assert(!tracker_on_timer(&tracker, now_ns));
+        ck_assert(!tracker_on_timer(&tracker, now_ns, now_ns));
         tracker_on_connected(&tracker, now_ns);
         receive(scalar_reply(RESP_STATUS, "OK"), now_ns);
         receive(scalar_reply(RESP_INTEGER, ""), now_ns);
@@ -212,7 +212,7 @@ TEST(backoff_grows_until_a_connection_has_lasted)
     }
     setup();
     subscribe();
-    ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S, 5 * NS_PER_S));
     receive(array_reply("pong", 2), 5 * NS_PER_S);
     ck_assert_uint_eq(tracker.attempts, 0);
 }
@@ -220,23 +220,23 @@ TEST(backoff_grows_until_a_connection_has_lasted)
 TEST(silent_connection_is_closed)
 {
     connect();
-    ck_assert(!tracker_on_timer(&tracker, NS_PER_S - 1));
-    ck_assert(tracker_on_timer(&tracker, NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, NS_PER_S - 1, NS_PER_S - 1));
+    ck_assert(tracker_on_timer(&tracker, NS_PER_S, NS_PER_S));
     setup();
     subscribe();
-    ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 5 * NS_PER_S, 5 * NS_PER_S));
     ck_assert_str_eq(written, "*1\r\n$4\r\nPING\r\n");
     ck_assert_int_eq(receive(array_reply("pong", 2), 5 * NS_PER_S), TRACKER_NOTHING);
-    ck_assert(!tracker_on_timer(&tracker, 10 * NS_PER_S));
-    ck_assert(!tracker_on_timer(&tracker, 11 * NS_PER_S - 1));
-    ck_assert(tracker_on_timer(&tracker, 11 * NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 10 * NS_PER_S, 10 * NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 11 * NS_PER_S - 1, 11 * NS_PER_S - 1));
+    ck_assert(tracker_on_timer(&tracker, 11 * NS_PER_S, 11 * NS_PER_S));
     ck_assert_uint_eq(closed, 1);
 }
 
 TEST(connection_attempt_times_out)
 {
     tracker_on_link_up(&tracker, 0);
-    ck_assert(!tracker_on_timer(&tracker, 0));
-    ck_assert(tracker_on_timer(&tracker, NS_PER_S));
+    ck_assert(!tracker_on_timer(&tracker, 0, 0));
+    ck_assert(tracker_on_timer(&tracker, NS_PER_S, NS_PER_S));
     ck_assert_uint_eq(closed, 1);
 }
