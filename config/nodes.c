@@ -41,9 +41,8 @@ const struct key nodes_keys[] = {
     {"nodes.name", KEY_NAME, "the name identifies the master as long as the daemon runs", AT(name),
      .least = 1, .most = LIMIT_NODE_NAME, .missing = example},
     {"nodes.url", KEY_URL,
-     "the address of a master is read only at the start; for another server see \"Replacing a "
-     "master\"",
-     AT(address), .use = URL_NODE, .missing = example},
+     "the address of a master is read only at the start; see \"Moving a master\"", AT(address),
+     .use = URL_NODE, .missing = example},
     {"nodes.username", KEY_WORD, KEY_MAY_CHANGE, AT(username), .parse = parse_username},
     {"nodes.password_file", KEY_SECRET, KEY_MAY_CHANGE, AT(password)},
     {"nodes.durable", KEY_BOOLEAN, "it is read only at the start", AT(durable)},

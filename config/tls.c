@@ -49,18 +49,17 @@ void tls_check(const struct config_tls *tls, const struct config_address *addres
     const char *const all[] = {"certificate", "key", names->ca, "client_certificate"};
     const struct yaml_node *certificate = yaml_node_child(entry, "certificate");
     const struct yaml_node *key = yaml_node_child(entry, "key");
-    const struct yaml_node *any = NULL;
-    for (size_t i = 0; any == NULL && i < sizeof(all) / sizeof(all[0]); i++)
-        any = yaml_node_child(entry, all[i]);
     if (address->host == NULL && address->path == NULL)
         return; /* the invalid address is already in the report */
-    if (!address->tls) {
-        if (any != NULL)
-            report_error(report, any->key->position,
-                         "%s.%s: is for %s addresses; leave it out of %s", names->list,
-                         any->key->text, names->scheme, address->url);
-        return;
+    for (size_t i = 0; !address->tls && i < sizeof(all) / sizeof(all[0]); i++) {
+        const struct yaml_node *unwanted = yaml_node_child(entry, all[i]);
+        if (unwanted != NULL)
+            report_error(report, unwanted->key->position,
+                         "%s.%s: is for %s addresses; leave it out of %s", names->list, all[i],
+                         names->scheme, address->url);
     }
+    if (!address->tls)
+        return;
     if (names->own_required && certificate == NULL)
         report_error(report, entry->position, "%s.certificate: missing; %s needs one, and its key",
                      names->list, address->url);

@@ -184,13 +184,23 @@ static bool report_round_trip(const struct probe *probe, unsigned node,
     return true;
 }
 
+/* What to look at when a master does not talk at all. */
+static const char *advice_on_tls(const struct config_node *node, enum reason reason)
+{
+    if (node->address.tls && reason == REASON_HUNG)
+        return "; does this port use TLS?";
+    return !node->address.tls && reason == REASON_DISCONNECTED
+               ? "; does this port require TLS (rediss://)?"
+               : "";
+}
+
 /* Escape the master's text, since it may contain terminal control sequences. */
-static void report_meaning(const char *meaning, FILE *out)
+static void report_meaning(const char *meaning, const char *advice, FILE *out)
 {
     char visible[4 * LIMIT_URL];
     struct text text = {.buf = visible, .size = sizeof(visible)};
     text_escape(&text, meaning, strlen(meaning), TEXT_EXACT);
-    fprintf(out, ": %.*s\n", (int)text.len, text.buf);
+    fprintf(out, ": %.*s%s\n", (int)text.len, text.buf, advice);
 }
 
 static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns, FILE *out)
@@ -200,14 +210,15 @@ static bool report_node(const struct probe *probe, unsigned node, int64_t now_ns
     enum reason reason = reason_of(probe, node, now_ns);
     if (probed->refused != NULL) {
         fprintf(out, "%s to %s", reason_word(probed->reason), probed->refused);
-        report_meaning(probed->meaning, out);
+        report_meaning(probed->meaning, "", out);
         return false;
     }
     if (!reason_ends_by_waiting(reason)) {
         fputs(reason_word(reason), out);
         if (reason == REASON_DUPLICATE)
             fprintf(out, " of %s", probe->connections->config->nodes[master.duplicate_of].name);
-        report_meaning(engine_meaning(probe->connections->engine, node, reason), out);
+        report_meaning(engine_meaning(probe->connections->engine, node, reason),
+                       advice_on_tls(&probe->connections->config->nodes[node], reason), out);
         return false;
     }
     if (probed->heartbeat_count < PROBE_ROUND_TRIPS || probed->replies < expected_replies(probe)) {

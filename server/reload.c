@@ -90,8 +90,9 @@ static bool log_fixed_keys(const struct server *server, const struct config_diff
                                  log_text("why", difference->why_not)));
     }
     if (diff->refused > 0)
-        log_refused(server,
-                    "some changed keys require a restart; see the log lines before this one");
+        log_refused(
+            server,
+            "a reload cannot change some of the changed keys; see the lines before this one");
     return diff->refused == 0;
 }
 

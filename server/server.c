@@ -186,6 +186,8 @@ static void server_on_pass_end(evutil_socket_t fd, short events, void *context)
     broadcast_flush(&server->connections.broadcast, &server->streams);
     clients_on_pass_end(&server->clients);
     watch_overload(server);
+    if (!server->task.task_only)
+        node_log_no_quorum(&server->connections);
     if (server->clients.starting && may_serve(server, clock_now_ns()))
         serve(server);
     pass_ended(&server->pass);
@@ -268,9 +270,12 @@ static void finish_task(struct server *server, enum engine_progress progress, un
                         ? "no master of the new list belongs to the old set; keep at least one"
                     : server->task.reset_set != NULL
                         ? "the master's record belongs to neither the old set nor the new one"
+                    : reason == REASON_OTHERSET
+                        ? "the master belongs to another set: correct the configuration, or follow "
+                          "\"Changing the list of nodes\""
                         : "the master already has a record, so it is not new; start without "
                           "--bootstrap"),
-                log_text("reason", reason_word(reason))));
+                log_text(reason != REASON_UNCHECKED ? "reason" : NULL, reason_word(reason))));
     event_base_loopbreak(server->base);
 }
 
@@ -426,6 +431,7 @@ static bool start_connections(struct server *server)
         .engine = server->engine,
         .bootstrap = server->task.trust_masters,
         .started_ns = server->started_ns,
+        .no_quorum_ns = server->started_ns,
     };
     server->probe.connections = &server->connections;
     return connections_init(&server->connections);

@@ -102,7 +102,9 @@ static void io_vote_changed(void *context, unsigned node, enum reason before, en
 {
     struct server *server = context;
     status_history_on_vote(&server->history, node, reason, now_ns);
-    if (node_log_vote(&server->connections, node, before, reason, now_ns))
+    /* A probe reports a duplicate with the other masters. */
+    if ((server->task.probe && reason == REASON_DUPLICATE) ||
+        node_log_vote(&server->connections, node, before, reason, now_ns))
         return;
     server->failed = true;
     event_base_loopbreak(server->base);

@@ -12,8 +12,6 @@
 #include "client/cli/report.h"
 #include "client/cli/title.h"
 
-static const char default_url[] = "tcp://127.0.0.1:7335";
-
 /* Opens each closed standard descriptor on /dev/null, so that no connection gets its number. The
  * new descriptors are close-on-exec, so a program that `redlock run` starts finds them closed, as
  * redlock did. They are read-only, so printing a result to a closed standard output still fails. */
@@ -60,7 +58,7 @@ int main(int argc, char **argv)
         const char *url = getenv("REDLOCK_URL");
         const char *secret_file = getenv("REDLOCK_SECRET_FILE");
         if (options.url == NULL)
-            options.url = url != NULL && url[0] != '\0' ? url : default_url;
+            options.url = url != NULL && url[0] != '\0' ? url : OPTIONS_DEFAULT_URL;
         if (options.secret_file == NULL && secret_file != NULL && secret_file[0] != '\0')
             options.secret_file = secret_file;
         code = options.command->call(&options);

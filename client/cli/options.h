@@ -14,6 +14,8 @@
 
 struct command;
 
+#define OPTIONS_DEFAULT_URL "tcp://127.0.0.1:7335"
+
 #define OPTION_TABLE(X)                                                                            \
     X(OPTION_TTL, "ttl", 0, "T", "time to live unless the lock is extended (30s)")                 \
     X(OPTION_WAIT, "wait", 'w', "T", "wait at most this long (no limit)")                          \

@@ -90,6 +90,8 @@ int report_failure(const struct options *options, const struct redlock *redlock,
     if (status == REDLOCK_DENIED && options->secret_file == NULL &&
         strstr(message, "authenticate first") != NULL)
         report_message("set --secret-file or REDLOCK_SECRET_FILE to the file with the secret");
+    if (status == REDLOCK_UNREACHABLE && strcmp(options->url, OPTIONS_DEFAULT_URL) == 0)
+        report_message("is redlockd running? --url or REDLOCK_URL names another address");
     if (status == REDLOCK_NOQUORUM)
         report_message("`redlock nodes` shows why these masters cannot vote, and for how long");
     return code;

@@ -122,7 +122,7 @@ func replyError(op, resource string, r reply) *Error {
 	case "ERR":
 		kind, text = ErrInvalid, "the daemon rejected the request"
 		if strings.HasPrefix(details, "ttl-range ") {
-			details += "; a TTL is not the duration of the work: let the lock be extended" +
+			details += "; for work that takes longer, let the lock be extended" +
 				" (WithAutoExtend)"
 		}
 	}

@@ -870,7 +870,7 @@ func closeWhileWaiting(t *testing.T, c *cluster) {
 func ttlTooLong(t *testing.T, c *cluster) {
 	_, err := c.client(t, false).Lock(background(t), "ttl", WithTTL(time.Hour))
 	mustBe(t, err, ErrInvalid)
-	advice := "; a TTL is not the duration of the work: let the lock be extended (WithAutoExtend)"
+	advice := "; for work that takes longer, let the lock be extended (WithAutoExtend)"
 	if !strings.HasSuffix(err.Error(), advice) {
 		t.Error(err)
 	}

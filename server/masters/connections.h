@@ -75,8 +75,11 @@ struct connections {
     uint64_t down_reasons_logged[LIMIT_NODES]; /* since the node was last up, one bit per reason */
     int64_t suspect_logged_ns[LIMIT_NODES];    /* when node_suspect was last logged; 0: never */
     bool suspect_unlogged[LIMIT_NODES]; /* the present suspicion of the node, or the last one */
+    bool lapse_unlogged[LIMIT_NODES];   /* the node has lost its vote, and no line says so */
     unsigned votes;                     /* number of nodes that vote */
-    bool had_all_votes;                 /* all nodes have voted at the same time, at least once */
+    int64_t no_quorum_ns;               /* since when they are no quorum; 0: they are one */
+    bool no_quorum_logged;
+    bool had_all_votes; /* all nodes have voted at the same time, at least once */
 };
 
 /* The caller has set the fields owned by the server. No connection is opened yet: the engine does
@@ -126,6 +129,10 @@ void node_log_link(struct connections *connections, unsigned node, enum link_sta
  * because the configuration lists a master twice. */
 bool node_log_vote(struct connections *connections, unsigned node, enum reason before,
                    enum reason reason, int64_t now_ns);
+
+/* Log that too few nodes vote, once they have been too few for a while. Call this at the end of
+ * each pass. */
+void node_log_no_quorum(struct connections *connections);
 
 void node_log_clock_back(const struct connections *connections, unsigned node, int64_t back_ns);
 void node_log_refused(const struct connections *connections, unsigned node, enum reason reason,

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "protocol/units.h"
 #include "server/clock.h"
@@ -80,6 +81,9 @@ void node_log_link(struct connections *connections, unsigned node, enum link_sta
 static void log_other_set(const struct connections *connections, unsigned node)
 {
     const struct master_view master = engine_view_master(connections->engine, node, clock_now_ns());
+    int64_t own_max_ttl_ms = connections->config->locks.max_ttl_ns / NS_PER_MS;
+    bool same = master.record_max_ttl_ms == own_max_ttl_ms &&
+                strcmp(master.record_cluster, connections->config->cluster) == 0;
     log_event(connections->log, CONFIG_LOG_ERROR, "node_without_vote",
               LOG_FIELDS(
                   log_text("node", connections->config->nodes[node].name),
@@ -90,10 +94,13 @@ static void log_other_set(const struct connections *connections, unsigned node)
                   log_number("master_max_ttl_ms", master.record_max_ttl_ms),
                   log_text("own_set", engine_view(connections->engine).set_id),
                   log_text("own_cluster", connections->config->cluster),
-                  log_number("own_max_ttl_ms", connections->config->locks.max_ttl_ns / NS_PER_MS)));
+                  log_number("own_max_ttl_ms", own_max_ttl_ms),
+                  log_text(same ? "advice" : NULL,
+                           "compare the names of the nodes, fence_ttl and clock_drift_* as well")));
 }
 
-static void log_no_vote(const struct connections *connections, unsigned node, enum reason before,
+/* False if the missing vote is not worth a line. */
+static bool log_no_vote(const struct connections *connections, unsigned node, enum reason before,
                         enum reason reason, int64_t now_ns)
 {
     const struct master_view master = engine_view_master(connections->engine, node, now_ns);
@@ -104,13 +111,14 @@ static void log_no_vote(const struct connections *connections, unsigned node, en
     bool just_ended =
         reason == master.quarantine_why && quarantine_ns >= 0 && quarantine_ns < NS_PER_MS;
     if (left_ms == 0 || just_ended)
-        return;
+        return false;
     log_event(connections->log, CONFIG_LOG_WARNING, "node_without_vote",
               LOG_FIELDS(log_text("node", connections->config->nodes[node].name),
                          log_text("reason", reason_word(reason)),
                          log_text("meaning", engine_meaning(connections->engine, node, reason)),
                          log_text("previous_reason", reason_word(before)),
                          log_number("for_ms", left_ms)));
+    return true;
 }
 
 static void log_duplicate(const struct connections *connections, unsigned node,
@@ -125,25 +133,69 @@ static void log_duplicate(const struct connections *connections, unsigned node,
                          log_text("advice", "list each master once")));
 }
 
-static void log_vote(const struct connections *connections, unsigned node, enum reason before,
+static void log_vote(struct connections *connections, unsigned node, enum reason before,
                      enum reason reason, int64_t now_ns)
 {
+    bool *unlogged = &connections->lapse_unlogged[node];
     const struct master_view master = engine_view_master(connections->engine, node, now_ns);
     /* These cases are not worth a warning: the link is not up, which is in the log already; or the
      * connection is new and not checked yet; or the master is new, as expected with --bootstrap. */
     bool expected = !master.takes_votes || reason == REASON_UNCHECKED ||
                     (connections->bootstrap && reason == REASON_NEW);
-    bool again = before == REASON_SUSPECT && connections->suspect_unlogged[node];
-    if (reason == REASON_NONE)
+    bool again = *unlogged || (before == REASON_SUSPECT && connections->suspect_unlogged[node]);
+    bool logged = master.state != LINK_UP;
+    if (reason == REASON_NONE) {
         log_event(connections->log, again ? CONFIG_LOG_DEBUG : CONFIG_LOG_INFO, "node_votes",
                   LOG_FIELDS(log_text("node", connections->config->nodes[node].name)));
-    else if (reason == REASON_OTHERSET)
+    } else if (reason == REASON_OTHERSET) {
         log_other_set(connections, node);
-    else if (reason == REASON_DUPLICATE)
+        logged = true;
+    } else if (reason == REASON_DUPLICATE) {
         log_duplicate(connections, node, CONFIG_LOG_WARNING, "node_without_vote", "meaning");
-    else if (!expected)
-        log_no_vote(connections, node, before, reason, now_ns);
+        logged = true;
+    } else if (!expected) {
+        logged = log_no_vote(connections, node, before, reason, now_ns) || logged;
+    }
+    *unlogged = (*unlogged || before == REASON_NONE) && reason != REASON_NONE && !logged;
 }
+
+/* --- the quorum --- */
+
+/* A quorum that is missing for less than this is not logged: a slow master can become suspect many
+ * times a second. */
+#define NO_QUORUM_NS NS_PER_S
+
+static void note_quorum(struct connections *connections, int64_t now_ns)
+{
+    const struct engine_view view = engine_view(connections->engine);
+    if (connections->votes < view.quorum) {
+        if (connections->no_quorum_ns == 0)
+            connections->no_quorum_ns = now_ns;
+        return;
+    }
+    if (connections->no_quorum_logged)
+        log_event(
+            connections->log, CONFIG_LOG_INFO, "quorum_reached",
+            LOG_FIELDS(log_number("voting", connections->votes), log_number("need", view.quorum),
+                       log_number("after_ms", (now_ns - connections->no_quorum_ns) / NS_PER_MS)));
+    connections->no_quorum_ns = 0;
+    connections->no_quorum_logged = false;
+}
+
+void node_log_no_quorum(struct connections *connections)
+{
+    if (connections->no_quorum_ns == 0 || connections->no_quorum_logged ||
+        clock_now_ns() - connections->no_quorum_ns < NO_QUORUM_NS)
+        return;
+    connections->no_quorum_logged = true;
+    log_event(connections->log, CONFIG_LOG_ERROR, "no_quorum",
+              LOG_FIELDS(log_number("voting", connections->votes),
+                         log_number("need", engine_view(connections->engine).quorum),
+                         log_text("meaning", "no lock can be granted or extended until enough "
+                                             "masters vote")));
+}
+
+/* --- votes --- */
 
 /* Whether a master is listed twice in the configuration. That is an error only at the start. Later,
  * a duplicate means that a name now leads to another server by mistake. That costs a vote but must
@@ -176,6 +228,7 @@ bool node_log_vote(struct connections *connections, unsigned node, enum reason b
         connections->had_all_votes || connections->votes == connections->config->node_count;
     if (!is_duplicate_at_start(connections, reason, now_ns)) {
         log_vote(connections, node, before, reason, now_ns);
+        note_quorum(connections, now_ns);
         return true;
     }
     log_duplicate(connections, node, CONFIG_LOG_ERROR, "start_failed", "why");

@@ -239,6 +239,36 @@ TEST(a_master_that_is_suspect_again_and_again_does_not_fill_the_log)
     stage_close(&stage);
 }
 
+/* A master that comes up later than the others takes their votes away for a moment. */
+TEST(a_vote_is_logged_once_at_the_start)
+{
+    struct stage stage;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    daemon_bootstrap(&stage.daemon);
+    unsigned votes = daemon_count_log(&stage.daemon, " info node_votes ");
+    kill(stage.masters[2].pid, SIGSTOP);
+    daemon_start(&stage.daemon, 0);
+    daemon_wait_up(&stage.daemon, 2);
+    kill(stage.masters[2].pid, SIGCONT);
+    daemon_wait_up(&stage.daemon, 3);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " info node_votes "), votes + 3);
+    daemon_connect(&stage.daemon, &stage.client);
+    stage_close(&stage);
+}
+
+TEST(a_missing_quorum_is_logged)
+{
+    struct stage stage;
+    stage_open(&stage, __func__, &three);
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, " no_quorum "), 0);
+    stage_stop_masters(&stage, 1, 2);
+    daemon_wait_log(&stage.daemon, " error no_quorum voting=1 need=2 ", "no lock can be granted");
+    stage_continue_masters(&stage, 1, 2);
+    daemon_wait_log(&stage.daemon, " info quorum_reached voting=2 need=2 ", "after_ms=");
+    stage_close(&stage);
+}
+
 static void open_with_users(struct stage *stage, struct secrets *secrets, const char *test,
                             const char *more)
 {

@@ -75,6 +75,7 @@ TEST(bootstrap_is_refused_if_any_master_has_a_record)
         delete_leases(&stage.masters[i]);
     ck_assert_int_eq(run(&stage.daemon, "--bootstrap", NULL), 1);
     daemon_wait_log(&stage.daemon, "task_refused", "already has a record");
+    ck_assert_uint_eq(daemon_count_log(&stage.daemon, "reason=unchecked"), 0);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_str_eq(delete_leases(&stage.masters[i]), "0");
     masters_run(stage.masters, 2, "DEL redlockd:node");

@@ -217,6 +217,19 @@ TEST(a_hung_master_does_not_block_the_probe)
     close_all();
 }
 
+/* The address of master c becomes another name of master b. */
+TEST(a_duplicate_is_reported_beside_the_others)
+{
+    open_bootstrapped(__func__);
+    master_kill(&stage.masters[2]);
+    unlink(stage.masters[2].socket);
+    ck_assert_int_eq(symlink(stage.masters[1].socket, stage.masters[2].socket), 0);
+    probe(1);
+    expect('a', "ok, round trip ");
+    expect('c', "duplicate of b: ");
+    close_all();
+}
+
 TEST(masters_of_another_set_are_reported_and_unchanged)
 {
     static const struct daemon_plan other = {.locks = ", max_ttl: 7s", .margin_ms = MARGIN_MS};

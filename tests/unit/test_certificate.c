@@ -115,6 +115,10 @@ static const struct {
     {TLS_NODE(", client_ca: ca.crt"), "f:4:41: nodes.client_ca: unknown key\n"},
     {TWO_NODES "  - {name: c, url: \"redis://10.0.0.3\", ca: ca.crt}\n",
      "f:4:40: nodes.ca: is for rediss:// addresses; leave it out of redis://10.0.0.3\n"},
+    {TWO_NODES "  - {name: c, url: \"redis://c\", ca: x, key: x, certificate: x}\n",
+     "f:4:33: nodes.ca: is for rediss:// addresses; leave it out of redis://c\n"
+     "f:4:40: nodes.key: is for rediss:// addresses; leave it out of redis://c\n"
+     "f:4:48: nodes.certificate: is for rediss:// addresses; leave it out of redis://c\n"},
     {TWO_NODES "  - {name: c, url: \"unix:/run/c\", ca: ca.crt}\n",
      "f:4:35: nodes.ca: is for rediss:// addresses; leave it out of unix:/run/c\n"},
 };

@@ -161,7 +161,7 @@ function adviceOnSecret(text) {
 }
 
 function adviceOnTtl(code) {
-  const advice = 'a TTL is not the duration of the work: let the lock be extended (using)';
+  const advice = 'for work that takes longer, let the lock be extended (using)';
   return code === 'ttl-range' ? `; ${advice}` : '';
 }
 

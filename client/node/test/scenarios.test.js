@@ -674,7 +674,7 @@ scripted('loss_says_why', async (daemon, client) => {
 test('ttl_too_long', async () => {
   const client = cluster.client();
   const message =
-    /between \w+ and \w+; a TTL is not the duration of the work: let the lock be extended \(using\)$/;
+    /between \w+ and \w+; for work that takes longer, let the lock be extended \(using\)$/;
   await assert.rejects(client.acquire([cluster.name()], 3_600_000), { outcome: 'ERR', message });
 });
 

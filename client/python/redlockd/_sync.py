@@ -71,7 +71,10 @@ class Settings:
             raise ValueError("timeout must be above 0")
         self.tls = ssl_context
         if self.tls is None and any(address.kind == "tls" for address in self.addresses):
-            self.tls = ssl.create_default_context(cafile=ca_file)
+            try:
+                self.tls = ssl.create_default_context(cafile=ca_file)
+            except OSError as error:
+                raise ValueError(f"ca_file {ca_file}: {error.strerror or error}") from None
 
     def read_secret(self) -> Optional[bytes]:
         """The secret for a new connection. The file is read each time, as its secret may change.

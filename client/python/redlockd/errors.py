@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Optional
 
 
-_TTL_HINT = "; a TTL is not the duration of the work: let the lock be extended (auto_extend)"
+_TTL_HINT = "; for work that takes longer, let the lock be extended (auto_extend)"
 
 
 class RedlockError(Exception):

@@ -679,7 +679,7 @@ class Connecting:
         self.assertEqual(caught.exception.code, "ttl-range")
         self.assertRegex(
             str(caught.exception),
-            r"between \w+ and 10m \(ttl-range\); a TTL is not the duration of the work: "
+            r"between \w+ and 10m \(ttl-range\); for work that takes longer, "
             r"let the lock be extended \(auto_extend\)$",
         )
 
