@@ -51,6 +51,7 @@ struct parent {
     pid_t supervisor;
     int ipc_fd;               /* socket to the supervisor */
     pid_t command;            /* 0: not started yet */
+    bool asynchronous;        /* started by a script that goes on using the terminal */
     bool hung_up;             /* the command got SIGHUP because it cannot get the terminal */
     int64_t interrupted_ns;   /* when the parent last forwarded SIGINT; 0: never */
     bool interrupt_typed;     /* it was ^C, not sent by a process */
@@ -153,6 +154,27 @@ static bool start_supervisor(struct parent *parent)
 
 /* --- terminal and signals --- */
 
+static bool ignores(int signal)
+{
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/* Whether a script has started this process by "redlock run ... &". A shell without job control
+ * leaves it in its own process group, lets it ignore INT and QUIT, and connects its input to
+ * /dev/null. */
+static bool is_asynchronous(void)
+{
+    return ignores(SIGINT) && ignores(SIGQUIT) && !isatty(STDIN_FILENO);
+}
+
+/* An asynchronous command gets the terminal only if it uses it: see stop_like_command(). */
+static void lend_terminal(struct parent *parent)
+{
+    if (!parent->asynchronous)
+        foreground_lend(&parent->terminal, parent->command);
+}
+
 /* Stops this process with the signal. Returns after SIGCONT. */
 static void stop(struct parent *parent, int signal)
 {
@@ -191,8 +213,8 @@ static void stop_like_command(struct parent *parent, int signal)
         return; /* undone, see continue_command() */
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
     const sigset_t only = signal_only(SIGCONT);
-    /* The shell's "fg" has made this process group the foreground. If the job was not stopped, the
-     * shell sends no SIGCONT. */
+    /* The shell's "fg" has made this process group the foreground, and if the job was not stopped,
+     * the shell sends no SIGCONT. Or the command is asynchronous. */
     if (wants_terminal && foreground_lend(&parent->terminal, parent->command)) {
         continue_command(parent);
         return;
@@ -207,7 +229,10 @@ static void stop_like_command(struct parent *parent, int signal)
     /* Consume this SIGCONT instead of forwarding it: the command gets one below. A second SIGCONT
      * would undo a stop that came in between. */
     bool continued = sigtimedwait(&only, NULL, &(struct timespec){0}) == SIGCONT;
-    foreground_lend(&parent->terminal, parent->command);
+    if (wants_terminal)
+        foreground_lend(&parent->terminal, parent->command);
+    else
+        lend_terminal(parent);
     /* If the parent did not stop, its process group is orphaned: no shell can bring the group to
      * the foreground, and the command would be stopped again and again. Send SIGHUP to the command,
      * as the kernel does to orphaned groups. If it goes on in spite of that, kill it. */
@@ -232,7 +257,7 @@ static void forward_signals(struct parent *parent)
     while (read(parent->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         /* The shell's "fg" has made this process group the foreground. */
         if (info.ssi_signo == SIGCONT && !parent->ended)
-            foreground_lend(&parent->terminal, parent->command);
+            lend_terminal(parent);
         /* The supervisor sends SIGCONT when the command has been continued already. */
         if (info.ssi_signo == SIGCONT && info.ssi_pid == (uint32_t)parent->supervisor)
             continue;
@@ -261,9 +286,7 @@ static enum interrupt how_interrupted(const struct parent *parent)
 /* Whether redlock was started with SIGINT ignored or blocked. */
 static bool disregards_interrupt(const struct parent *parent)
 {
-    struct sigaction action;
-    return sigismember(parent->plan.mask, SIGINT) ||
-           (sigaction(SIGINT, NULL, &action) == 0 && action.sa_handler == SIG_IGN);
+    return sigismember(parent->plan.mask, SIGINT) || ignores(SIGINT);
 }
 
 static void end_by_interrupt(const struct parent *parent)
@@ -353,7 +376,7 @@ static int read_message(struct parent *parent)
     switch (message.kind) {
     case IPC_STARTED:
         parent->command = message.value;
-        foreground_lend(&parent->terminal, parent->command);
+        lend_terminal(parent);
         message = (struct ipc_message){.kind = IPC_GO};
         (void)!send(parent->ipc_fd, &message, sizeof(message), MSG_NOSIGNAL);
         return RUNNING;
@@ -419,7 +442,9 @@ static int run(const struct options *options, struct redlock *redlock,
                const struct redlock_lock *lock, const sigset_t *mask)
 {
     struct parent parent = {
-        .plan = {.options = options, .redlock = redlock, .lock = lock, .mask = mask}};
+        .plan = {.options = options, .redlock = redlock, .lock = lock, .mask = mask},
+        .asynchronous = is_asynchronous(),
+    };
     if (!open_descriptors(&parent) || !process_tree_adopt())
         return failed("cannot start a process");
     if (!share_deadline(&parent))

@@ -320,6 +320,36 @@ TEST(a_run_is_suspended_although_its_first_process_has_ended)
     close_terminal(&terminal);
 }
 
+/* A run that a script has started with & must not take the terminal from the script. */
+TEST(a_script_keeps_the_terminal_beside_a_run)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type_line(&terminal, "sh -c \"$run a -- sh -c 'echo be''gun; sleep 600' & "
+                         "trap 'echo tra''pped; kill \\$!; exit 1' INT; "
+                         "read x; echo got:\\$x; read y\"");
+    wait_screen(&terminal, "begun");
+    type_line(&terminal, "hello");
+    wait_screen(&terminal, "got:hello");
+    press(&terminal, "C-c");
+    wait_screen(&terminal, "trapped");
+    client_wait_count(&terminal.stage.client, "LOCKS", "hold=yes", 0);
+    close_terminal(&terminal);
+}
+
+/* ... unless its command uses the terminal. */
+TEST(a_run_of_a_script_gets_the_terminal_if_it_reads_from_it)
+{
+    struct terminal terminal;
+    open_terminal(&terminal, __func__);
+    type_line(&terminal,
+              "sh -c \"$run a -- sh -c 'echo be''gun; read x </dev/tty; echo got:\\$x' & wait\"");
+    wait_screen(&terminal, "begun");
+    type_line(&terminal, "hello");
+    wait_screen(&terminal, "got:hello");
+    close_terminal(&terminal);
+}
+
 /* The kernel stops a background job that reads from the terminal. "fg" gives the terminal to the
  * job. */
 TEST(a_background_run_can_be_brought_to_the_foreground)

@@ -778,6 +778,11 @@ class Secured:
         self.assertRegex(str(caught.exception), r"certificate.*127\.1")
         self.assertNotIn("ca_file", str(caught.exception))
 
+    async def test_ca_file(self):
+        address = self.cluster.address(kind="tls")
+        with self.assertRaisesRegex(ValueError, "ca_file /nonexistent/ca: No such file"):
+            self.client(address, ca_file="/nonexistent/ca")
+
     async def test_tls_many(self):
         address, secret = self.cluster.address(kind="tls"), self.started("secret")
         client = self.client(address, secret=secret, ca_file=self.started("ca"))
