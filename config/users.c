@@ -193,13 +193,14 @@ static void check_new(const struct config_users *users, size_t index, const stru
                          "auth.users.name: %s is already the name of the user in line %zu; give "
                          "each its own",
                          user->name, place->position.line);
+        const struct yaml_node *secret_file = yaml_node_child(entry, "secret_file");
         if (user->secret != NULL && other->secret != NULL &&
             strcmp(user->secret, other->secret) == 0)
-            report_error(
-                report, yaml_node_child(entry, "secret_file")->position,
-                "auth.users.secret_file: contains the same secret as that of the user in line %zu; "
-                "a secret must identify one user, so create another with: openssl rand -hex 32",
-                place->position.line);
+            report_error(report, secret_file->position,
+                         "auth.users.secret_file: %s contains the same secret as that of the user "
+                         "in line %zu; a secret must identify one user, so create another with: "
+                         "openssl rand -hex 32",
+                         secret_file->text, place->position.line);
         check_ids(user->uids, user->uid_count, other->uids, other->uid_count, place->position.line,
                   yaml_node_child(entry, "uids"), report);
         check_ids(user->gids, user->gid_count, other->gids, other->gid_count, place->position.line,

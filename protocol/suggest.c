@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { WORD_MAX = 40, ROWS = 3 };
+enum { WORD_MAX = 40, ROWS = 3, BEGINNING_LEN = 4 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -48,6 +48,8 @@ const char *suggest_nearest(const char *text, const char *const *words)
         size_t changes = distance(text, *words);
         if (changes < smallest) {
             smallest = changes;
+            nearest = *words;
+        } else if (nearest == NULL && len >= BEGINNING_LEN && strncmp(text, *words, len) == 0) {
             nearest = *words;
         }
     }

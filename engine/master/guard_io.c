@@ -10,6 +10,9 @@
 #include "engine/guard/record_write.h"
 #include "engine/round/node_set.h"
 
+static_assert((int)GUARD_DAEMON == (int)REDIS_DAEMON && (int)RECORD_ID == (int)LINK_RUN_ID,
+              "both are lengths of the same ids");
+
 /* What an outstanding command of the guard asks or writes. */
 enum part {
     PART_MEMORY,

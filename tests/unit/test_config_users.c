@@ -104,7 +104,7 @@ static const struct mistake {
     {"auth:\n  users:\n  - {name: a, secret_file: s, resources: [a]}\n"
      "  - {name: a, secret_file: s, resources: [b]}\n",
      "f:4:12: auth.users.name: a is already the name of the user in line 3; give each its own\n"
-     "f:4:28: auth.users.secret_file: contains the same secret as that of the user in line 3; a "
+     "f:4:28: auth.users.secret_file: s contains the same secret as that of the user in line 3; a "
      "secret must identify one user, so create another with: openssl rand -hex 32\n"},
     {"auth: {users: [{name: a, uids: [nosuchuser], gids: [-1], resources: [a]}]}\n",
      "f:1:33: auth.users.uids: \"nosuchuser\" is not a user of this host; write the name or number "
@@ -127,7 +127,7 @@ static const struct mistake {
      "f:1:65: auth.users.verbs: the list is empty; leave it out for lock, unlock, extend, status "
      "and locks\n"},
     {"auth: {users: [{name: a, secret_file: s, secret: x, resources: [a]}]}\n",
-     "f:1:42: auth.users.secret: unknown key\n"},
+     "f:1:42: auth.users.secret: unknown key; did you mean secret_file?\n"},
     {"auth: {users: [{name: [a], secret_file: {b: c}, uids: x, resources: [[a]]}]}\n",
      "f:1:23: auth.users.name: must be a single value, not a list\n"
      "f:1:41: auth.users.secret_file: must be a single value, not a mapping\n"

@@ -29,6 +29,14 @@ TEST(word_with_half_of_its_letters_changed_is_not_similar)
     ck_assert_str_eq(suggest_nearest("rlease", words), "release");
 }
 
+TEST(word_is_suggested_for_its_beginning)
+{
+    static const char *const words[] = {"password_file", "passworx", "url", NULL};
+    ck_assert_str_eq(suggest_nearest("pass", words), "password_file");
+    ck_assert_str_eq(suggest_nearest("password", words), "passworx");
+    ck_assert_ptr_null(suggest_nearest("pas", words));
+}
+
 TEST(first_of_equally_similar_words_is_suggested)
 {
     static const char *const words[] = {"lock", "locks", "lack", NULL};
