@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,21 +155,18 @@ static bool start_supervisor(struct parent *parent)
 
 /* --- terminal and signals --- */
 
-static bool ignores(int signal)
-{
-    struct sigaction action;
-    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
 /* Whether a script has started this process by "redlock run ... &". A shell without job control
- * leaves it in its own process group, lets it ignore INT and QUIT, and connects its input to
- * /dev/null. */
+ * connects its input to /dev/null, and leaves it in the group of the script. It also lets it ignore
+ * INT and QUIT, but bash does not do so in the background of a function or of "( ... ) &". */
 static bool is_asynchronous(void)
 {
-    return ignores(SIGINT) && ignores(SIGQUIT) && !isatty(STDIN_FILENO);
+    struct stat input, null;
+    return getpgrp() != getpid() && fstat(STDIN_FILENO, &input) == 0 &&
+           stat("/dev/null", &null) == 0 && S_ISCHR(input.st_mode) && input.st_rdev == null.st_rdev;
 }
 
-/* An asynchronous command gets the terminal only if it uses it: see stop_like_command(). */
+/* An asynchronous command gets the terminal only if the kernel stops it because it uses it: see
+ * stop_like_command(). */
 static void lend_terminal(struct parent *parent)
 {
     if (!parent->asynchronous)
@@ -286,7 +284,9 @@ static enum interrupt how_interrupted(const struct parent *parent)
 /* Whether redlock was started with SIGINT ignored or blocked. */
 static bool disregards_interrupt(const struct parent *parent)
 {
-    return sigismember(parent->plan.mask, SIGINT) || ignores(SIGINT);
+    struct sigaction action;
+    return sigismember(parent->plan.mask, SIGINT) ||
+           (sigaction(SIGINT, NULL, &action) == 0 && action.sa_handler == SIG_IGN);
 }
 
 static void end_by_interrupt(const struct parent *parent)

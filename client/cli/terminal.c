@@ -44,10 +44,8 @@ int terminal_columns(int fd)
 
 void foreground_open(struct foreground *terminal)
 {
-    terminal->lent = false;
+    terminal->lent = terminal->modes_known = false;
     terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-    if (terminal->fd >= 0)
-        tcgetattr(terminal->fd, &terminal->modes);
 }
 
 void foreground_close(struct foreground *terminal)
@@ -70,7 +68,11 @@ static bool set_group(const struct foreground *terminal, pid_t group)
 
 bool foreground_lend(struct foreground *terminal, pid_t group)
 {
-    if (terminal->fd < 0 || !is_ours(terminal->fd) || !set_group(terminal, group))
+    if (terminal->fd < 0 || !is_ours(terminal->fd))
+        return false;
+    if (!terminal->modes_known)
+        terminal->modes_known = tcgetattr(terminal->fd, &terminal->modes) == 0;
+    if (!set_group(terminal, group))
         return false;
     terminal->lent = true;
     terminal->group = group;
@@ -86,6 +88,6 @@ void foreground_take_back(struct foreground *terminal, bool restore_modes)
     if (group != terminal->group && group > 0 && (kill(-group, 0) == 0 || errno != ESRCH))
         return;
     set_group(terminal, getpgrp());
-    if (restore_modes)
+    if (restore_modes && terminal->modes_known)
         tcsetattr(terminal->fd, TCSADRAIN, &terminal->modes);
 }

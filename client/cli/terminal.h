@@ -26,8 +26,9 @@ int terminal_columns(int fd);
 struct foreground {
     int fd; /* -1: no terminal */
     bool lent;
-    pid_t group;          /* the process group that the terminal is lent to */
-    struct termios modes; /* terminal modes before the command */
+    pid_t group; /* the process group that the terminal is lent to */
+    bool modes_known;
+    struct termios modes; /* terminal modes before it was lent for the first time */
 };
 
 void foreground_open(struct foreground *terminal);
