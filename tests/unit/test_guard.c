@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/guard/record_write.h"
 #include "protocol/units.h"
 #include "tests/runner.h"
 #include "tests/unit/cluster_fixture.h"
