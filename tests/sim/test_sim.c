@@ -90,7 +90,8 @@ static char *trace_of(uint64_t seed, size_t *len)
 }
 
 /* Seeds of schedules that failed once. */
-static const uint64_t failed_seeds[] = {20062, 810438, 1201684, 10101010, 27151907, 810127588};
+static const uint64_t failed_seeds[] = {20062,    810438,    1201684,  10101010,
+                                        27151907, 810127588, 910022343};
 
 TEST_ROWS(schedules_that_failed_once_pass, failed_seeds)
 {
