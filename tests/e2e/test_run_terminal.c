@@ -215,6 +215,7 @@ static void interrupt_release(struct terminal *terminal, const char *format)
     sandbox_write(file, "");
     wait_foreground(terminal);
     press(terminal, "C-c");
+    wait_screen(terminal, "^C"); /* tmux may press the key later than it says */
     kill(terminal->stage.daemon.pid, SIGCONT);
     unlink(file);
 }
