@@ -156,8 +156,9 @@ static bool start_supervisor(struct parent *parent)
 /* --- terminal and signals --- */
 
 /* Whether a script has started this process by "redlock run ... &". A shell without job control
- * connects its input to /dev/null, and leaves it in the group of the script. It also lets it ignore
- * INT and QUIT, but bash does not do so in the background of a function or of "( ... ) &". */
+ * connects the input of such a process to /dev/null and leaves it in the group of the script. That
+ * INT and QUIT are ignored is no sign: in "{ ...; } &" and "function &", bash does not ignore them.
+ */
 static bool is_asynchronous(void)
 {
     struct stat input, null;
@@ -211,8 +212,8 @@ static void stop_like_command(struct parent *parent, int signal)
         return; /* undone, see continue_command() */
     bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
     const sigset_t only = signal_only(SIGCONT);
-    /* The shell's "fg" has made this process group the foreground, and if the job was not stopped,
-     * the shell sends no SIGCONT. Or the command is asynchronous. */
+    /* This process group is the foreground, but the command was not told: it is asynchronous, or
+     * the shell's "fg" found the job running and sent no SIGCONT. */
     if (wants_terminal && foreground_lend(&parent->terminal, parent->command)) {
         continue_command(parent);
         return;
