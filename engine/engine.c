@@ -113,7 +113,7 @@ static bool on_settled(struct lock_manager *manager, struct flight *flight, stru
             flights_release_frozen(manager->flights, flight, now_ns);
             break;
         }
-        extensions_forget(&manager->extensions, flight->token);
+        extension_limits_forget(&manager->extension_limits, flight->token);
         if (flight->swap_nodes == 0)
             queue_on_released(&resource->queue, now_ns);
         break;

@@ -14,7 +14,7 @@
 #include "protocol/text.h"
 #include "protocol/units.h"
 #include "server/clock.h"
-#include "server/throttle.h"
+#include "server/log_throttle.h"
 
 static const struct {
     const char *word;
@@ -172,16 +172,16 @@ static void on_libevent(int severity, const char *says)
                                   : severity == EVENT_LOG_MSG  ? CONFIG_LOG_INFO
                                                                : CONFIG_LOG_DEBUG;
     /* Static, because libevent's log callback is per process. */
-    static struct throttle throttle;
+    static struct log_throttle throttle;
     int64_t now_ns = clock_now_ns();
     if (libevent_log == NULL || level < libevent_log->level)
         return;
-    uint64_t left_out = throttle_take(&throttle, now_ns);
+    uint64_t left_out = log_throttle_take(&throttle, now_ns);
     if (left_out > 0)
         log_event(libevent_log, level, "lines_left_out",
                   LOG_FIELDS(log_text("of", "libevent_reported"),
                              log_number("count", (int64_t)left_out)));
-    if (throttle_may(&throttle, now_ns))
+    if (log_throttle_may(&throttle, now_ns))
         log_event(libevent_log, level, "libevent_reported", LOG_FIELDS(log_text("message", says)));
 }
 

@@ -55,8 +55,8 @@ void log_event(const struct log *log, enum config_log_level level, const char *e
 
 /* Route libevent's own messages to this log. By default libevent writes to stderr in its own format
  * and blocks until the reader takes the line. NULL discards the messages. Clients can cause some of
- * them, so at most THROTTLE_LINES are written per second, and the next line says how many were left
- * out. */
+ * them, so at most LOG_THROTTLE_LINES are written per second, and the next line says how many were
+ * left out. */
 void log_adopt_libevent(const struct log *log);
 
 /* Format a line without writing it, for tests. Returns the length with the LF, at most

@@ -153,12 +153,12 @@ static void server_on_started(evutil_socket_t fd, short events, void *context)
 
 static void watch_overload(struct server *server)
 {
-    struct overload *overload = &server->overload;
+    struct overload_log *overload = &server->overload_log;
     size_t held_back = engine_held_back(server->engine);
-    if (!overload_is_due(overload, held_back))
+    if (!overload_log_is_due(overload, held_back))
         return;
     int64_t now_ns = clock_now_ns();
-    enum overload_news news = overload_step(overload, held_back, now_ns);
+    enum overload_news news = overload_log_step(overload, held_back, now_ns);
     if (news == OVERLOAD_BEGINS)
         log_event(&server->log, CONFIG_LOG_WARNING, "overload_started",
                   LOG_FIELDS(log_number("held_back", (int64_t)held_back),

@@ -31,7 +31,7 @@
 #include "server/net/stream.h"
 #include "server/net/tls.h"
 #include "server/notifier.h"
-#include "server/overload.h"
+#include "server/overload_log.h"
 #include "server/probe.h"
 #include "server/random.h"
 
@@ -67,7 +67,7 @@ struct server {
     struct admin admin;
     struct status_history history;
     struct histogram lag; /* how late the engine's timer fired */
-    struct overload overload;
+    struct overload_log overload_log;
 
     int timer_fd; /* CLOCK_BOOTTIME timer for the engine's next deadline */
     struct event *timer;

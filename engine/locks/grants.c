@@ -190,7 +190,7 @@ const char *grants_refuse_extension(const struct lock_manager *manager,
     const struct lock *lock = lock_with_token(resource, request->token);
     int64_t ttl_ns = request->ttl_ms * NS_PER_MS;
     if (!is_held_by(lock, client))
-        return extensions_refuse(&manager->extensions, request->token, ttl_ns, now_ns);
+        return extension_limits_refuse(&manager->extension_limits, request->token, ttl_ns, now_ns);
     return hold_may_extend(&lock->hold, ttl_ns, manager->rules->max_hold_ns, now_ns) ? NULL
                                                                                      : "hold";
 }
@@ -245,7 +245,7 @@ void grants_on_extended(struct lock_manager *manager, struct flight *flight, int
      * its HOLD was lost meanwhile, the extension is counted. */
     const struct engine_client *client = flight->pending != NULL ? flight->pending->client : NULL;
     if (round->outcome == OUTCOME_OK && !is_held_by(lock, client))
-        extensions_count(&manager->extensions, flight->token, now_ns);
+        extension_limits_count(&manager->extension_limits, flight->token, now_ns);
     if (lock == NULL)
         return;
     if (round->outcome == OUTCOME_OK) {

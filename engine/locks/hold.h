@@ -1,6 +1,6 @@
 /*
  * A lock that the daemon extends while its client is connected: when the daemon extends it, and
- * when it reports it as lost. Pure.
+ * when it reports it as lost. Pure; engine/locks/grants.c acts.
  *
  *     granted        renew                     lost         until
  *        |-------------|-------------------------|------------|

@@ -36,7 +36,8 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
     timers_init(&manager->due);
     start_queue_init(&manager->start_queue);
     io->links.random(io->links.context, &seed, sizeof(seed));
-    return extensions_init(&manager->extensions, rules) && tags_init(&manager->tags, seed) &&
+    return extension_limits_init(&manager->extension_limits, rules) &&
+           tags_init(&manager->tags, seed) &&
            semaphores_init(&manager->semaphores, ~manager->queue_seed) &&
            resources_init(&manager->resources,
                           LIMIT_ROUNDS + pending_requests + LIMIT_LOCKS + LIMIT_FAR_RESOURCES +
@@ -49,7 +50,7 @@ bool manager_init(struct lock_manager *manager, const struct engine_rules *rules
 
 void manager_deinit(struct lock_manager *manager)
 {
-    extensions_deinit(&manager->extensions);
+    extension_limits_deinit(&manager->extension_limits);
     tags_deinit(&manager->tags);
     semaphores_deinit(&manager->semaphores);
     resources_deinit(&manager->resources);

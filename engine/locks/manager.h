@@ -3,15 +3,15 @@
  * granted locks and HOLDs. This header has what the files of this folder share, and the functions
  * that reply to requests.
  *
- *     requests.c   requests of clients, and the end of their connections
- *     intake.c     LOCK: limits, refusals without a round, the entry into the queue
- *     news.c       what the masters report about keys that clients wait for
- *     waits.c      LOCK: which waiter is next, and the rounds for it; hand-overs
- *     wakes.c      when the queue of a resource runs again
- *     grants.c     granted locks; HOLDs and their extensions
- *     slots.c      LOCK with SLOTS: which slot it tries next
- *     survey.c     STATUS with SLOTS
- *     breaks.c     BREAK: releases a lock by force
+ *     requests.c     requests of clients, and the end of their connections
+ *     intake.c       LOCK: limits, refusals without a round, the entry into the queue
+ *     news.c         what the masters report about keys that clients wait for
+ *     waits.c        LOCK: which waiter is next, and the rounds for it; hand-overs
+ *     queue_timer.c  when the queue of a resource runs again
+ *     grants.c       granted locks; HOLDs and their extensions
+ *     slots.c        LOCK with SLOTS: which slot it tries next
+ *     survey.c       STATUS with SLOTS
+ *     breaks.c       BREAK: releases a lock by force
  */
 #ifndef ENGINE_LOCKS_MANAGER_H
 #define ENGINE_LOCKS_MANAGER_H
@@ -23,7 +23,7 @@
 
 #include "engine/client.h"
 #include "engine/flight/flights.h"
-#include "engine/locks/extensions.h"
+#include "engine/locks/extension_limits.h"
 #include "engine/locks/queue.h"
 #include "engine/locks/resource.h"
 #include "engine/locks/semaphore.h"
@@ -85,7 +85,7 @@ struct lock_manager {
     struct tags tags;
     struct resources resources;
     struct semaphores semaphores;
-    struct extensions extensions;
+    struct extension_limits extension_limits;
     struct pool breakings;
     struct pool survey_pool;
     LIST_HEAD(, survey) surveys;

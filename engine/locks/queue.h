@@ -12,7 +12,7 @@
  *     ACQUIRING -> PAUSING     after a collision, or without a quorum
  *     WATCHING  -> PAUSING     the lock is released at the end of a hand-over streak
  *     PAUSING   -> ACQUIRING   the pause has ended, and a quorum may have votes; see
- *                              wakes_rest_until_ns()
+ *                              queue_timer_rest_until_ns()
  *
  * While the queue watches, it notes on which nodes the key is free, and until when other nodes hold
  * the key. It learns this from the undo of a refused round and from key probes. A master that

@@ -107,7 +107,8 @@ static const char *start_round(struct lock_manager *manager, struct engine_clien
                                int64_t now_ns)
 {
     const char *limit = NULL;
-    if (request->verb == VERB_EXTEND && extensions_ended(&manager->extensions, request->token)) {
+    if (request->verb == VERB_EXTEND &&
+        extension_limits_ended(&manager->extension_limits, request->token)) {
         refuse_request(manager, client, request, OUTCOME_GONE, NULL);
         return NULL;
     }

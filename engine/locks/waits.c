@@ -5,7 +5,7 @@
 
 #include "engine/flight/write.h"
 #include "engine/locks/grants.h"
-#include "engine/locks/wakes.h"
+#include "engine/locks/queue_timer.h"
 #include "engine/round/node_set.h"
 #include "protocol/units.h"
 
@@ -46,8 +46,8 @@ void waits_leave(struct lock_manager *manager, struct pending_request *pending)
 }
 
 /* If the last round for this resource found no quorum, and no quorum votes now either, note why
- * each master has no vote now: the queue may have rested since that round (wakes_rest_until_ns()).
- * noinline: keeps this code out of LOCKs that start a round. */
+ * each master has no vote now: the queue may have rested since that round
+ * (queue_timer_rest_until_ns()). noinline: keeps this code out of LOCKs that start a round. */
 __attribute__((noinline)) static void renew_reasons(const struct lock_manager *manager,
                                                     struct resource *resource, int64_t now_ns)
 {
@@ -448,7 +448,7 @@ void waits_release(struct lock_manager *manager, struct resource *resource, cons
     if (flight == NULL) {
         /* Until every release is confirmed, a master could still grant an extension to another
          * client with this token, and then delete the key that the client relies on. */
-        extensions_end(&manager->extensions, token, now_ns);
+        extension_limits_end(&manager->extension_limits, token, now_ns);
         flight = flights_open(flights, &resource->key, ROUND_RELEASE, 0);
     }
     if (flight == NULL) {
@@ -559,7 +559,7 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
         /* Keys are probed only if a client waits whose wait is not over. */
         want = queue_next(queue, queue->length > queue->timed_out ? reachable(manager, now_ns) : 0,
                           now_ns, &nodes);
-        if (want != QUEUE_ACQUIRE || wakes_rest_until_ns(manager, resource, now_ns) != 0)
+        if (want != QUEUE_ACQUIRE || queue_timer_rest_until_ns(manager, resource, now_ns) != 0)
             break;
         next = next_lock(resource, now_ns);
         if (next == NULL)
@@ -574,7 +574,7 @@ static void run_queue(struct lock_manager *manager, struct resource *resource, i
         for (unsigned i = 0; i < manager->flights->node_count; i++)
             if (nodes & nodes_only(i))
                 waits_probe_key(manager, resource, i, REDIS_BY_SHA1, now_ns);
-    wakes_set(manager, resource, first_lock(resource), now_ns);
+    queue_timer_set(manager, resource, first_lock(resource), now_ns);
 }
 
 void waits_run(struct lock_manager *manager, struct resource *resource, int64_t now_ns)
@@ -582,7 +582,7 @@ void waits_run(struct lock_manager *manager, struct resource *resource, int64_t 
     if (resource->queue.length > 0)
         run_queue(manager, resource, now_ns);
     else if (resource->queue.sought > 0 || resource->kept)
-        wakes_set(manager, resource, NULL, now_ns);
+        queue_timer_set(manager, resource, NULL, now_ns);
     else
         timers_set(&manager->timers, &resource->wake, TIMER_NEVER);
     /* The queue may have become empty above: the last waiter was refused a round, or was told that

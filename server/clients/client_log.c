@@ -19,7 +19,7 @@ static const struct timeval summary_delay = {.tv_sec = 1};
 /* Log the number of lines left out in a second that has ended. */
 static void log_left_out(struct client_log *log, enum client_log_kind kind, int64_t now_ns)
 {
-    uint64_t count = throttle_take(&log->throttles[kind], now_ns);
+    uint64_t count = log_throttle_take(&log->throttles[kind], now_ns);
     if (count > 0)
         log_event(
             log->log, kinds[kind].level, "lines_left_out",
@@ -65,7 +65,7 @@ void client_log(struct client_log *log, enum client_log_kind kind, const struct 
     if (level < log->log->level)
         return;
     log_left_out(log, kind, now_ns);
-    if (level == CONFIG_LOG_DEBUG || throttle_may(&log->throttles[kind], now_ns))
+    if (level == CONFIG_LOG_DEBUG || log_throttle_may(&log->throttles[kind], now_ns))
         log_event(log->log, level, kinds[kind].event, fields);
     else if (!event_pending(log->summary, EV_TIMEOUT, NULL))
         event_add(log->summary, &summary_delay);

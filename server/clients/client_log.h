@@ -1,7 +1,7 @@
 /*
  * Log lines that clients can cause in any number, because there is one for each lock or connection.
- * At most THROTTLE_LINES of each kind are written per second. Soon after the second ends, one line
- * says how many were left out:
+ * At most LOG_THROTTLE_LINES of each kind are written per second. Soon after the second ends, one
+ * line says how many were left out:
  *
  *     warning lines_left_out of=hold_lost count=9980
  *
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 #include "server/log.h"
-#include "server/throttle.h"
+#include "server/log_throttle.h"
 
 /* X(kind, event, level) */
 #define CLIENT_LOG_KINDS(X)                                                                        \
@@ -41,7 +41,7 @@ enum client_log_kind {
 struct client_log {
     const struct log *log; /* owned by the caller */
     struct event *summary; /* logs the counts; pending while lines have been left out */
-    struct throttle throttles[CLIENT_LOG_KIND_COUNT];
+    struct log_throttle throttles[CLIENT_LOG_KIND_COUNT];
 };
 
 /* False if there is not enough memory. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/throttle.h"
+#include "server/log_throttle.h"
 #include "tests/e2e/secrets.h"
 #include "tests/e2e/stage.h"
 #include "tests/e2e/waiting.h"
@@ -175,7 +175,7 @@ static void expect_throttled(const struct daemon *daemon, const char *event, uns
     unsigned written = daemon_count_log(daemon, line);
     ck_assert_uint_eq(written + count_left_out(daemon, event), count);
     unsigned seconds = 2 + (unsigned)((waiting_clock_ms() - begin_ms) / 1000);
-    ck_assert_uint_le(written, THROTTLE_LINES * seconds);
+    ck_assert_uint_le(written, LOG_THROTTLE_LINES * seconds);
     ck_assert_uint_gt(count_left_out(daemon, event), 0);
 }
 

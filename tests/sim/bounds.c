@@ -113,7 +113,7 @@ void bounds_note(const struct engine *engine, uint64_t *met)
     met[BOUND_breaks] += is_full(&engine->manager.breakings);
     met[BOUND_seekers] += engine->manager.semaphores.reserved >= LIMIT_SEEKERS;
     met[BOUND_surveys] += is_full(&engine->manager.survey_pool);
-    met[BOUND_extended] += is_full(&engine->manager.extensions.pool);
+    met[BOUND_extended] += is_full(&engine->manager.extension_limits.pool);
     for (unsigned i = 0; i < engine->flights.node_count; i++) {
         const struct link *link = &engine->flights.masters[i].link;
         met[BOUND_link_key_probes] +=

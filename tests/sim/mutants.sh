@@ -247,14 +247,14 @@ mutant unproven-end-releases clients "two holders" engine/locks/requests.c \
 mutant ended-client-keeps-extending clients "after the end of its client" engine/locks/requests.c \
     's/if (how != ENGINE_QUIT)$/if (how == ENGINE_GONE)/'
 mutant ended-hold-is-extended undeletable,clients "after its HOLD has ended" engine/locks/waits.c \
-    '/^void waits_release/,/^}/s/^        extensions_end(.*$//'
+    '/^void waits_release/,/^}/s/^        extension_limits_end(.*$//'
 mutant crossed-extension-is-granted clients "after its HOLD has ended" engine/round/round.c \
     's/round->token_releasing ? OUTCOME_GONE : //'
 
-mutant extended-token-is-refused all "not reached: extensions" engine/locks/extensions.c \
+mutant extended-token-is-refused all "not reached: extensions" engine/locks/extension_limits.c \
     's/if (extended != NULL \&\& extended->count >= .*)/if (extended != NULL)/'
-mutant every-extension-is-too-long all "not reached: hold" engine/locks/extensions.c \
-    's/now_ns + ttl_ns - since_ns > extensions->rules->max_hold_ns/since_ns >= 0/'
+mutant every-extension-is-too-long all "not reached: hold" engine/locks/extension_limits.c \
+    's/now_ns + ttl_ns - since_ns > limits->rules->max_hold_ns/since_ns >= 0/'
 
 # --- admission ---
 mutant held-back-for-ever all 'in vain\|sleeps while' engine/engine.c \
@@ -282,7 +282,7 @@ mutant starts-not-renewed-without-output all "in vain" engine/engine.c \
     's/ || engine->manager.starts_left == 0//'
 mutant no-lock-evicted all aborted engine/locks/grants.c \
     '/^static struct lock \*take_lock/,/^}/s/^        grants_forget(.*/        (void)0;/'
-mutant no-extended-token-evicted all aborted engine/locks/extensions.c \
+mutant no-extended-token-evicted all aborted engine/locks/extension_limits.c \
     '/^static struct extended \*add_entry/,/^}/s/^        drop_entry(.*/        (void)0;/'
 mutant refused-waiter-stays-queued all "aborted\|crashed" engine/locks/waits.c \
     '/^static void answer_limit/,/^}/s/waits_leave(manager, pending);/(void)0;/'

@@ -109,7 +109,7 @@ TEST(number_of_extensions_is_limited)
     lock("LOCK b 10s");
     ck_assert_int_eq(strncmp(cluster_ask(&w, "EXTEND b %s 10s", token), "OK", 2), 0);
     ck_assert_str_eq(cluster_ask(&w, "UNLOCK b %s", token), "OK");
-    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 1);
+    ck_assert_uint_eq(w.engine.manager.extension_limits.pool.in_use, 1);
 }
 
 TEST(extensions_are_limited_by_max_hold)
@@ -149,7 +149,7 @@ TEST(unknown_tokens_are_not_remembered)
 {
     for (unsigned i = 0; i < 10; i++)
         ck_assert_str_eq(cluster_ask(&w, "EXTEND a %040u 10s", i), "GONE");
-    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.extension_limits.pool.in_use, 0);
 }
 
 TEST(extension_of_an_expired_token_is_always_gone)

@@ -92,7 +92,7 @@ TEST(hold_lives_as_long_as_its_connection)
     cluster_expect(&w, "(nothing)");
     /* One extension per third of the TTL; max_extensions (five here) does not count them. */
     ck_assert_uint_eq(w.engine.stats.renewals, 100);
-    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.extension_limits.pool.in_use, 0);
     cluster_end_client(&w, &w.client);
     cluster_settle(&w);
     ck_assert_uint_eq(cluster_count(&w, "a"), 0);

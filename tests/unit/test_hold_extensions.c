@@ -63,7 +63,7 @@ TEST(extensions_over_the_holds_connection_are_not_counted)
         cluster_pass_ms(&w, 1000);
         expect_extended(&w.client, "3s");
     }
-    ck_assert_uint_eq(w.engine.manager.extensions.pool.in_use, 0);
+    ck_assert_uint_eq(w.engine.manager.extension_limits.pool.in_use, 0);
     expect_held();
 }
 

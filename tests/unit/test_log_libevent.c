@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "server/log.h"
-#include "server/throttle.h"
+#include "server/log_throttle.h"
 #include "tests/runner.h"
 
-enum { MANY = 10 * THROTTLE_LINES };
+enum { MANY = 10 * LOG_THROTTLE_LINES };
 
 /* libevent warns of a loop inside a loop. */
 static void warn(evutil_socket_t fd, short events, void *context)
@@ -51,7 +51,7 @@ TEST(warnings_of_libevent_do_not_fill_the_log)
     unsigned lines = count(text, " warning libevent_reported ");
     ck_assert_uint_ge(lines, 1);
     /* Twice the limit, since the first second may end meanwhile. */
-    ck_assert_uint_le(lines, 2 * THROTTLE_LINES);
+    ck_assert_uint_le(lines, 2 * LOG_THROTTLE_LINES);
     event_base_free(base);
     close(ends[0]);
     close(ends[1]);

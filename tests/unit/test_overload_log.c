@@ -1,19 +1,19 @@
-/* server/overload.h: when the log says that the daemon is overloaded. */
-#include "server/overload.h"
+/* server/overload_log.h: when the log says that the daemon is overloaded. */
+#include "server/overload_log.h"
 #include "tests/runner.h"
 
-static struct overload overload;
+static struct overload_log overload;
 static int64_t now_ns;
 
 static enum overload_news pass_ms(int64_t ms, size_t held_back)
 {
     now_ns += ms * NS_PER_MS;
-    return overload_step(&overload, held_back, now_ns);
+    return overload_log_step(&overload, held_back, now_ns);
 }
 
 static void setup(void)
 {
-    overload = (struct overload){0};
+    overload = (struct overload_log){0};
     now_ns = NS_PER_S;
 }
 
@@ -30,7 +30,7 @@ TEST(burst_is_no_overload)
 
 TEST(overload_begins_and_ends_once)
 {
-    ck_assert(!overload_is_due(&overload, 0));
+    ck_assert(!overload_log_is_due(&overload, 0));
     ck_assert_int_eq(pass_ms(1, 10), OVERLOAD_SAME);
     ck_assert_int_eq(pass_ms(500, 70), OVERLOAD_SAME);
     ck_assert_int_eq(pass_ms(500, 20), OVERLOAD_BEGINS);
@@ -38,9 +38,9 @@ TEST(overload_begins_and_ends_once)
     ck_assert_int_eq(pass_ms(500, 0), OVERLOAD_SAME);
     ck_assert_int_eq(pass_ms(500, 5), OVERLOAD_SAME);
     ck_assert_int_eq(pass_ms(500, 0), OVERLOAD_SAME);
-    ck_assert(overload_is_due(&overload, 0));
+    ck_assert(overload_log_is_due(&overload, 0));
     ck_assert_int_eq(pass_ms(1000, 0), OVERLOAD_ENDS);
     ck_assert_uint_eq(overload.most, 70);
     ck_assert_int_eq(overload.began_ns, NS_PER_S + NS_PER_MS);
-    ck_assert(!overload_is_due(&overload, 0));
+    ck_assert(!overload_log_is_due(&overload, 0));
 }

@@ -1,7 +1,7 @@
 /*
- * engine/locks/extensions.h: the limits on extensions of one token.
+ * engine/locks/extension_limits.h: the limits on extensions of one token.
  */
-#include "engine/locks/extensions.h"
+#include "engine/locks/extension_limits.h"
 
 #include <stdio.h>
 
@@ -10,16 +10,16 @@
 #include "tests/runner.h"
 
 static const struct engine_rules rules = {.max_extensions = 2, .max_hold_ns = 100 * NS_PER_S};
-static struct extensions extensions;
+static struct extension_limits limits;
 
 static void open_table(void)
 {
-    ck_assert(extensions_init(&extensions, &rules));
+    ck_assert(extension_limits_init(&limits, &rules));
 }
 
 static void close_table(void)
 {
-    extensions_deinit(&extensions);
+    extension_limits_deinit(&limits);
 }
 
 const struct runner_settings runner_settings = {.setup = open_table, .teardown = close_table};
@@ -34,16 +34,16 @@ static const char *token(unsigned number)
 static const char *refused(unsigned number, int64_t ttl_s, int64_t now_s)
 {
     const char *limit =
-        extensions_refuse(&extensions, token(number), ttl_s * NS_PER_S, now_s * NS_PER_S);
+        extension_limits_refuse(&limits, token(number), ttl_s * NS_PER_S, now_s * NS_PER_S);
     return limit != NULL ? limit : "-";
 }
 
 TEST(number_of_extensions_is_limited)
 {
     ck_assert_str_eq(refused(1, 10, 0), "-");
-    extensions_count(&extensions, token(1), 0);
+    extension_limits_count(&limits, token(1), 0);
     ck_assert_str_eq(refused(1, 10, 0), "-");
-    extensions_count(&extensions, token(1), 0);
+    extension_limits_count(&limits, token(1), 0);
     ck_assert_str_eq(refused(1, 10, 0), "extensions");
     ck_assert_str_eq(refused(2, 10, 0), "-");
 }
@@ -52,45 +52,45 @@ TEST(time_counts_from_the_first_extension)
 {
     ck_assert_str_eq(refused(1, 101, 7), "hold");
     ck_assert_str_eq(refused(1, 100, 7), "-");
-    extensions_count(&extensions, token(1), 7 * NS_PER_S);
+    extension_limits_count(&limits, token(1), 7 * NS_PER_S);
     ck_assert_str_eq(refused(1, 10, 97), "-");
     ck_assert_str_eq(refused(1, 11, 97), "hold");
 }
 
 TEST(forgotten_token_starts_counting_again)
 {
-    extensions_count(&extensions, token(1), 0);
-    extensions_count(&extensions, token(1), 0);
-    extensions_forget(&extensions, token(1));
-    extensions_forget(&extensions, token(1));
+    extension_limits_count(&limits, token(1), 0);
+    extension_limits_count(&limits, token(1), 0);
+    extension_limits_forget(&limits, token(1));
+    extension_limits_forget(&limits, token(1));
     ck_assert_str_eq(refused(1, 10, 0), "-");
-    ck_assert_uint_eq(extensions.pool.in_use, 0);
+    ck_assert_uint_eq(limits.pool.in_use, 0);
 }
 
 TEST(token_with_a_pending_release_is_not_extended)
 {
-    extensions_count(&extensions, token(1), 0);
-    ck_assert(!extensions_ended(&extensions, token(1)));
-    extensions_end(&extensions, token(1), 0);
+    extension_limits_count(&limits, token(1), 0);
+    ck_assert(!extension_limits_ended(&limits, token(1)));
+    extension_limits_end(&limits, token(1), 0);
     /* An extension that was in flight succeeds after the token has ended. */
-    extensions_count(&extensions, token(1), 0);
-    ck_assert(extensions_ended(&extensions, token(1)));
-    extensions_end(&extensions, token(2), 0);
-    ck_assert(extensions_ended(&extensions, token(2)));
-    ck_assert(!extensions_ended(&extensions, token(3)));
-    extensions_forget(&extensions, token(1));
-    extensions_count(&extensions, token(1), 0);
-    ck_assert(!extensions_ended(&extensions, token(1)));
+    extension_limits_count(&limits, token(1), 0);
+    ck_assert(extension_limits_ended(&limits, token(1)));
+    extension_limits_end(&limits, token(2), 0);
+    ck_assert(extension_limits_ended(&limits, token(2)));
+    ck_assert(!extension_limits_ended(&limits, token(3)));
+    extension_limits_forget(&limits, token(1));
+    extension_limits_count(&limits, token(1), 0);
+    ck_assert(!extension_limits_ended(&limits, token(1)));
 }
 
 TEST(full_table_evicts_the_token_extended_longest_ago)
 {
     for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
-        extensions_count(&extensions, token(i), 0);
-    extensions_count(&extensions, token(0), 0);
+        extension_limits_count(&limits, token(i), 0);
+    extension_limits_count(&limits, token(0), 0);
     ck_assert_str_eq(refused(0, 10, 0), "extensions");
-    extensions_count(&extensions, token(LIMIT_EXTENDED), 0);
-    ck_assert_uint_eq(extensions.pool.in_use, LIMIT_EXTENDED);
+    extension_limits_count(&limits, token(LIMIT_EXTENDED), 0);
+    ck_assert_uint_eq(limits.pool.in_use, LIMIT_EXTENDED);
     ck_assert_str_eq(refused(0, 10, 0), "extensions");
     ck_assert_str_eq(refused(1, 99, 90), "-");
     ck_assert_str_eq(refused(2, 99, 90), "hold");
@@ -99,8 +99,8 @@ TEST(full_table_evicts_the_token_extended_longest_ago)
 TEST(full_table_evicts_tokens_with_pending_releases_last)
 {
     for (unsigned i = 0; i < LIMIT_EXTENDED; i++)
-        extensions_count(&extensions, token(i), 0);
-    extensions_end(&extensions, token(0), 0);
-    extensions_count(&extensions, token(LIMIT_EXTENDED), 0);
-    ck_assert(extensions_ended(&extensions, token(0)));
+        extension_limits_count(&limits, token(i), 0);
+    extension_limits_end(&limits, token(0), 0);
+    extension_limits_count(&limits, token(LIMIT_EXTENDED), 0);
+    ck_assert(extension_limits_ended(&limits, token(0)));
 }

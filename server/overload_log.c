@@ -1,6 +1,7 @@
-#include "server/overload.h"
+#include "server/overload_log.h"
 
-enum overload_news overload_step(struct overload *overload, size_t held_back, int64_t now_ns)
+enum overload_news overload_log_step(struct overload_log *overload, size_t held_back,
+                                     int64_t now_ns)
 {
     if (overload->any_held_back != (held_back > 0)) {
         overload->any_held_back = held_back > 0;

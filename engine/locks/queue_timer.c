@@ -1,4 +1,4 @@
-#include "engine/locks/wakes.h"
+#include "engine/locks/queue_timer.h"
 
 #include "engine/round/node_set.h"
 
@@ -41,8 +41,8 @@ __attribute__((noinline)) static int64_t quorum_votes_ns(const struct lock_manag
     return votes >= quorum ? now_ns : nodes_quorum_ns(quorum, votes, lost, until_ns);
 }
 
-int64_t wakes_rest_until_ns(const struct lock_manager *manager, const struct resource *resource,
-                            int64_t now_ns)
+int64_t queue_timer_rest_until_ns(const struct lock_manager *manager,
+                                  const struct resource *resource, int64_t now_ns)
 {
     const struct waiter *first = TAILQ_FIRST(&resource->queue.waiters);
     if (resource->queue.phase != QUEUE_PAUSING || resource->last_outcome != OUTCOME_NOQUORUM ||
@@ -53,11 +53,12 @@ int64_t wakes_rest_until_ns(const struct lock_manager *manager, const struct res
 }
 
 /* noinline: keeps this code out of the usual case, in which there are no waiters, near or far. */
-__attribute__((noinline)) void wakes_set(struct lock_manager *manager, struct resource *resource,
-                                         const struct pending_request *first, int64_t now_ns)
+__attribute__((noinline)) void queue_timer_set(struct lock_manager *manager,
+                                               struct resource *resource,
+                                               const struct pending_request *first, int64_t now_ns)
 {
     int64_t wake_ns =
-        max(queue_wake_ns(&resource->queue), wakes_rest_until_ns(manager, resource, now_ns));
+        max(queue_wake_ns(&resource->queue), queue_timer_rest_until_ns(manager, resource, now_ns));
     /* While the first waiter is in the start queue, no timer is needed: the queue runs again when
      * the turn of that waiter has come, or when a ready seeker has a LOCK to serve. */
     if ((first != NULL && first->awaits_start) ||
