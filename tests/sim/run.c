@@ -383,8 +383,8 @@ static void check_waiters(struct sim *sim, unsigned daemon)
     client_ask_last(sim, 1, (daemon + 1) % sim->daemon_count, resource, LAST_TTL_MS);
     bool granted = wait_for_answer(sim, 0, LAST_TTL_MS + LAST_WAIT_MS);
     if (granted) {
-        /* The rounds of the first LOCK end. With a fence, each LOCK can take two rounds, and tight
-         * limits have no room for all of them and the release. */
+        /* Wait until the rounds of the first LOCK are over. With fences, each LOCK can take two
+         * rounds, and tight limits may have no room for all of them and a release. */
         advance(sim, 20 * NS_PER_MS);
         client_release(sim, 0);
         granted = wait_for_answer(sim, 1, LAST_WAIT_MS);
