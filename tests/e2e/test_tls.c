@@ -568,16 +568,21 @@ TEST(displaced_handshakes_use_up_no_descriptor)
     daemon_start(&stage.daemon, OPEN_FILES);
     daemon_wait_up(&stage.daemon, stage.master_count);
     unsigned before = process_open_files(stage.daemon.pid);
-    for (unsigned i = 0; i < SILENT; i++)
-        client_connect_tcp(&silent[i], "127.0.0.1", stage.daemon.port);
-    wait_connections(&stage, before + SILENT);
-    int64_t began_ms = waiting_clock_ms();
-    /* Use up the limit of clients. */
+    /* Use up the limit of clients. The last one is refused. */
     do {
         ck_assert_uint_lt(count, OPEN_FILES);
         daemon_connect(&stage.daemon, &idle[count]);
         client_try_send(&idle[count], "PING\n");
     } while (strcmp(client_read(&idle[count++]), "PONG") == 0);
+    client_close(&idle[--count]);
+    ck_assert_uint_gt(count, SILENT);
+    for (unsigned i = 0; i < SILENT; i++)
+        client_close(&idle[--count]);
+    wait_connections(&stage, before + count);
+    for (unsigned i = 0; i < SILENT; i++)
+        client_connect_tcp(&silent[i], "127.0.0.1", stage.daemon.port);
+    wait_connections(&stage, before + count + SILENT);
+    int64_t began_ms = waiting_clock_ms();
     struct waiting waiting = waiting_for("the handshakes to be old");
     while (waiting_clock_ms() - began_ms <= 1000)
         waiting_pause(&waiting);

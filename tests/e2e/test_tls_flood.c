@@ -94,19 +94,26 @@ TEST(many_fragmented_hellos_do_not_starve_a_handshake)
     enum { FLOODS = LIMIT_HANDSHAKES_A_PASS + 10 };
     struct flood *floods = calloc(FLOODS, sizeof(*floods));
     struct stage stage;
-    struct tls_client client;
+    unsigned files;
     ck_assert_ptr_nonnull(floods);
     tls_stage_open(&stage, __func__);
     unsigned before = process_open_files(stage.daemon.pid);
-    for (unsigned i = 0; i < FLOODS; i++)
-        flood_start(&floods[i], &stage, FLOOD_FRAGMENTS);
-    tls_stage_connect(&client, &stage);
-    ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
-    /* No handshake has timed out yet. */
-    ck_assert_uint_eq(process_open_files(stage.daemon.pid), before + FLOODS + 1);
-    for (unsigned i = 0; i < FLOODS; i++)
-        flood_stop(&floods[i]);
-    tls_client_close(&client);
+    struct waiting waiting = waiting_for("a handshake beside floods that have not timed out");
+    /* Repeat what a busy machine has made too slow. */
+    do {
+        struct tls_client client;
+        waiting_pause(&waiting);
+        for (unsigned i = 0; i < FLOODS; i++)
+            flood_start(&floods[i], &stage, FLOOD_FRAGMENTS);
+        tls_stage_connect(&client, &stage);
+        ck_assert_str_eq(tls_client_ask(&client, "PING"), "PONG");
+        files = process_open_files(stage.daemon.pid);
+        for (unsigned i = 0; i < FLOODS; i++)
+            flood_stop(&floods[i]);
+        tls_client_close(&client);
+        while (process_open_files(stage.daemon.pid) != before)
+            waiting_pause(&waiting);
+    } while (files != before + FLOODS + 1);
     free(floods);
     stage_close(&stage);
 }
