@@ -51,23 +51,20 @@ enum acl_answer acl_check(const struct acl *acl, enum verb verb, const char *res
     return ACL_YES;
 }
 
-const char *acl_text(enum acl_answer answer, enum verb verb)
+void acl_explain(enum acl_answer answer, enum verb verb, const char *user, struct text *text)
 {
-    switch (answer) {
-    case ACL_NOT_KNOWN:
-        return "authenticate first: AUTH <secret>";
-    case ACL_NOT_VERB:
-        /* BREAK can be denied even if the configuration has no users. */
-        if (verb == VERB_BREAK)
-            return "BREAK requires a user with that verb; without users, root or the daemon's own "
-                   "user on a unix socket";
-        return "this user may not use this verb";
-    case ACL_NOT_RESOURCE:
-        return "this user may not use this resource";
-    case ACL_YES:
-        break;
+    if (answer == ACL_NOT_KNOWN) {
+        text_string(text, "authenticate first: AUTH <secret>");
+    } else if (user == NULL) {
+        text_string(text, verb_word(verb));
+        text_string(text, " requires a user with that verb; without users, root or the daemon's "
+                          "own user on a unix socket");
+    } else {
+        text_string(text, "user ");
+        text_string(text, user);
+        text_string(text, " may not use ");
+        text_string(text, answer == ACL_NOT_VERB ? verb_word(verb) : "this resource");
     }
-    return "";
 }
 
 bool acl_may_reveal(const struct acl *acl, enum request_error error)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "protocol/request.h"
+#include "protocol/text.h"
 
 /* A set of verbs is a bit mask. */
 #define ACL_BIT(verb) (UINT32_C(1) << (verb))
@@ -66,8 +67,9 @@ bool acl_covers(const struct acl *acl, const char *resource, size_t resource_len
 /* Whether the prefixes cover every resource. */
 bool acl_covers_all(const struct acl *acl);
 
-/* The text of the DENIED reply for this answer. */
-const char *acl_text(enum acl_answer answer, enum verb verb);
+/* Appends the text of the DENIED reply for this answer, which is not ACL_YES. `user` is the name of
+ * the client's user. NULL: the configuration has no users, and only BREAK can be denied. */
+void acl_explain(enum acl_answer answer, enum verb verb, const char *user, struct text *text);
 
 /* Whether the client may see this error. Some errors reveal configuration values, which only an
  * authenticated client may see. */

@@ -546,7 +546,7 @@ func holdEndsAlthoughUnlockIsRefused(t *testing.T) {
 	must(t, result(t, done))
 	unlocked := async(func() error { return (<-locks).Unlock(background(t)) })
 	tag, _ = s.expect("UNLOCK")
-	s.send(tag + " DENIED this user may not use this verb\n")
+	s.send(tag + " DENIED user ci may not use UNLOCK\n")
 	mustBe(t, result(t, unlocked), ErrDenied)
 	s.expect("QUIT")
 }

@@ -157,9 +157,13 @@ void session_write_refusal(struct session *session, const struct request *reques
 void session_deny(struct session *session, const struct request *request, enum verb verb,
                   enum acl_answer why)
 {
+    char buf[LIMIT_REPLY];
+    struct text text = {.buf = buf, .size = sizeof(buf) - 1};
+    acl_explain(why, verb, session_user(session, NULL), &text);
+    buf[text.len] = '\0';
     session->clients->denied++;
     session_write_refusal(session, request, "DENIED", why == ACL_NOT_KNOWN ? "NOAUTH" : "NOPERM",
-                          acl_text(why, verb));
+                          buf);
 }
 
 /* --- requests to the engine --- */

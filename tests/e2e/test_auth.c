@@ -162,7 +162,7 @@ TEST(a_user_cannot_use_see_or_count_foreign_resources)
     client_lock(&ci, "ci:mine", "60s");
 
     /* The daemon denies access even with the right token. */
-    static const char denied[] = "DENIED this user may not use this resource";
+    static const char denied[] = "DENIED user ci may not use this resource";
     client_expect(&ci, denied, "UNLOCK prod %s", foreign.token);
     client_expect(&ci, denied, "EXTEND prod %s 10s", foreign.token);
     client_expect(&ci, denied, "LOCK prod 10s");
@@ -173,8 +173,8 @@ TEST(a_user_cannot_use_see_or_count_foreign_resources)
     client_expect(&ci, denied, "STATUS prod SLOTS 3");
     client_expect(&ci, denied, "LOCKS prod");
     client_expect(&ci, denied, "LOCKS nothing");
-    client_expect(&ci, "DENIED this user may not use this verb", "STATS");
-    client_expect(&ci, "DENIED this user may not use this verb", "NODES");
+    client_expect(&ci, "DENIED user ci may not use STATS", "STATS");
+    client_expect(&ci, "DENIED user ci may not use NODES", "NODES");
     /* A user that may use a resource may use its slots. */
     client_expect_match(&ci, "OK [0-9a-f]{40} [0-9]+ [0-9]+ - ci:pool#1",
                         "LOCK ci:pool 10s SLOTS 1");
@@ -370,7 +370,7 @@ TEST(unix_peers_are_authenticated_by_uid_or_gid)
     ck_assert_int_eq(chmod(above, 0711), 0);
     connect_as_uid(&stage, &client, 4001, 1);
     client_expect(&client, "FREE", "STATUS w:a");
-    client_expect_match(&client, "DENIED this user .*", "STATUS ci:a");
+    client_expect(&client, "DENIED user web may not use this resource", "STATUS ci:a");
     client_close(&client);
     connect_as_uid(&stage, &client, 4009, 4002);
     client_expect(&client, "FREE", "STATUS w:a");

@@ -76,7 +76,7 @@ TEST(a_connection_keeps_its_user_and_gets_the_new_rights)
     expect(&fixture, "OK", "AUTH " SECRET_CI);
     expect(&fixture, "FREE", "STATUS ci:a");
     reload_with(&fixture, users(&fixture, "\"cd:\"", "tester"));
-    expect(&fixture, "DENIED this user may not use this resource", "STATUS ci:a");
+    expect(&fixture, "DENIED user ci may not use this resource", "STATUS ci:a");
     expect(&fixture, "FREE", "STATUS cd:a");
     client_close(&fixture.client);
     close_fixture(&fixture);
@@ -98,11 +98,11 @@ TEST(unchanged_users_keep_their_rights)
         snprintf(yaml, sizeof(yaml), "%s%s", others[i / 3], strstr(fixture.secrets.yaml, "auth:"));
         reload_with(&fixture, yaml);
         expect(&fixture, "FREE", "STATUS ci:a");
-        expect(&fixture, "DENIED this user may not use this resource", "STATUS cd:a");
+        expect(&fixture, "DENIED user ci may not use this resource", "STATUS cd:a");
         daemon_connect(&fixture.stage.daemon, &newcomer);
         client_expect(&newcomer, "OK", "AUTH " SECRET_CI);
         client_expect(&newcomer, "FREE", "STATUS ci:a");
-        client_expect(&newcomer, "DENIED this user may not use this resource", "STATUS cd:a");
+        client_expect(&newcomer, "DENIED user ci may not use this resource", "STATUS cd:a");
         client_close(&newcomer);
     }
     client_close(&fixture.client);
@@ -114,7 +114,7 @@ TEST(a_unix_peer_is_matched_with_the_new_users)
     open_fixture(&fixture, __func__);
     expect(&fixture, "FREE", "STATUS prod");
     reload_with(&fixture, users(&fixture, "\"ci:\"", "other"));
-    expect(&fixture, "DENIED this user may not use this resource", "STATUS prod");
+    expect(&fixture, "DENIED user other may not use this resource", "STATUS prod");
     expect(&fixture, "FREE", "STATUS t:a");
     client_close(&fixture.client);
     close_fixture(&fixture);

@@ -95,10 +95,10 @@ TEST(a_user_authenticates_by_its_secret)
         resp_expect_match(&resp, "\\+OK|\\*14 .*|%7 .*", "%s", right[i]);
         ck_assert_uint_eq(client_count(&stage.client, "CLIENTS", "user=ci"), 1);
         resp_expect(&resp, "+FREE", "STATUS ci:a");
-        resp_expect(&resp, "-NOPERM this user may not use this resource", "STATUS prod");
-        resp_expect(&resp, "-NOPERM this user may not use this resource", "LOCK prod 10s");
-        resp_expect(&resp, "-NOPERM this user may not use this verb", "NODES");
-        resp_expect(&resp, "-NOPERM this user may not use this verb", "INFO");
+        resp_expect(&resp, "-NOPERM user ci may not use this resource", "STATUS prod");
+        resp_expect(&resp, "-NOPERM user ci may not use this resource", "LOCK prod 10s");
+        resp_expect(&resp, "-NOPERM user ci may not use NODES", "NODES");
+        resp_expect(&resp, "-NOPERM user ci may not use STATS", "INFO");
         resp_expect_match(&resp, "-NOPERM .*", "BREAK ci:a");
         resp_close(&resp);
         stage_wait_clients(&stage, 1);
@@ -173,7 +173,7 @@ TEST(a_connection_can_authenticate_again_as_the_same_user_only)
     resp_expect_match(&resp, "%7 .*", "HELLO 3 AUTH ci " SECRET_CI);
     resp_expect(&resp, "-WRONGPASS wrong secret", "AUTH ci " SECRET_OPS);
     resp_expect(&resp, once, "HELLO 3 AUTH ops " SECRET_OPS);
-    resp_expect(&resp, "-NOPERM this user may not use this resource", "STATUS prod");
+    resp_expect(&resp, "-NOPERM user ci may not use this resource", "STATUS prod");
     resp_hello(&resp);
     resp_expect(&resp, "+FREE", "STATUS ci:a");
     resp_close(&resp);
