@@ -37,9 +37,10 @@ enum {
 
     /* For a RESP connection: bytes of replies, also of those that wait for the reply to an earlier
      * command. While half of LIMIT_CLIENT_OUTPUT is used, no further command is taken. A listing is
-     * cut to leave room for replies of LIMIT_RESP_REPLY bytes to all that are pending. */
-    LIMIT_RESP_OUTPUT = 3 * LIMIT_CLIENT_OUTPUT,
-    LIMIT_RESP_REPLY = 512,
+     * cut to leave room for replies of LIMIT_RESP_REPLY bytes to all that are pending. (The longest
+     * such reply is NOQUORUM.) */
+    LIMIT_RESP_OUTPUT = 4 * LIMIT_CLIENT_OUTPUT,
+    LIMIT_RESP_REPLY = 768,
 
     /* TLS handshakes with clients: those that are in progress at the same time, and those that one
      * pass of the event loop advances. Each can take a millisecond of the pass. */

@@ -18,6 +18,8 @@ static void put_byte(struct text *text, char byte)
 void html_bytes(struct text *text, const char *bytes, size_t len, size_t most)
 {
     size_t shown = len < most ? len : most;
+    while (shown < len && shown > 0 && utf8_continues((unsigned char)bytes[shown]))
+        shown--;
     for (size_t taken = 0; taken < shown;) {
         char buf[256];
         struct text visible = {.buf = buf, .size = sizeof(buf)};

@@ -162,7 +162,8 @@ static bool start_http(struct http_listener *listener, struct event_base *base)
     evhttp_set_max_headers_size(listener->http, LIMIT_HTTP_HEADERS);
     evhttp_set_max_body_size(listener->http, LIMIT_HTTP_REQUEST_BODY);
     evhttp_set_timeout(listener->http, LIMIT_HTTP_SECONDS);
-    evhttp_set_allowed_methods(listener->http, UINT16_MAX);
+    /* libevent would not close the connection after the reply to CONNECT. */
+    evhttp_set_allowed_methods(listener->http, UINT16_MAX & ~EVHTTP_REQ_CONNECT);
     evhttp_set_bevcb(listener->http, http_listener_on_accept, listener);
     evhttp_set_gencb(listener->http, http_listener_on_request, listener);
     evconnlistener_set_error_cb(listener->accepting, http_listener_on_accept_error);

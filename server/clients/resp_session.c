@@ -222,7 +222,7 @@ static void write_name(struct session *session)
     session_write_bytes(session, text.buf, text.len);
 }
 
-/* In the form of Redis, with the fields that redlockd has. */
+/* In the form of Redis. Of the numbers that clients require (redis-py), redlockd has only two. */
 static void write_info(struct session *session)
 {
     char buf[LIMIT_REPLY];
@@ -236,7 +236,8 @@ static void write_info(struct session *session)
     text_string(&text, engine_client_name(&session->client));
     text_string(&text, " age=");
     text_number(&text, age_ns / NS_PER_S);
-    text_string(&text, " user=");
+    text_string(&text, " idle=0 db=0 sub=0 psub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 obl=0 "
+                       "oll=0 omem=0 tot-mem=0 user=");
     text_string(&text, session_user(session, "default"));
     text_string(&text, " resp=");
     text_number(&text, session->dialect == DIALECT_RESP3 ? 3 : 2);

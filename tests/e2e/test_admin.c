@@ -65,7 +65,8 @@ TEST(each_path_is_served_and_head_has_no_body)
 
 TEST(other_paths_methods_and_hosts_are_refused)
 {
-    static const char *const methods[] = {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "NONSENSE"};
+    static const char *const methods[] = {"POST",  "PUT",     "DELETE",  "OPTIONS",
+                                          "PATCH", "CONNECT", "NONSENSE"};
     struct stage stage;
     struct http_response answer;
     admin_open(&stage, __func__, NULL, "");

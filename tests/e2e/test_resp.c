@@ -51,6 +51,7 @@ static const struct example common[] = {
     {"CLIENT SETNAME host(a,b)", "\\+OK"},
     {"CLIENT GETNAME", "\\$9 host_a_b_"},
     {"CLIENT ID", ":[0-9]+"},
+    {"CLIENT INFO", "\\$[0-9]+ id=[0-9]+ addr=.* name=host_a_b_ age=[0-9]+ idle=0 .* resp=[23]\n"},
     {"CLIENT SETINFO LIB-NAME x", "\\+OK"},
     {"CLIENT NO-EVICT on", "\\+OK"},
     {"CLIENT NO-TOUCH on", "\\+OK"},

@@ -112,7 +112,7 @@ TEST(long_names_are_truncated_in_html)
     ck_assert_str_eq(written(), "&lt;&lt;&lt;");
     /* The cut is in the middle of a character. */
     html_bytes(&text, "ab\xc3\xbc", 4, 3);
-    ck_assert_str_eq(written(), "ab\\xc3...");
+    ck_assert_str_eq(written(), "ab...");
     memset(large, '\xff', sizeof(large));
     html_bytes(&text, large, sizeof(large), sizeof(large));
     ck_assert_uint_eq(strlen(written()), 4 * sizeof(large));

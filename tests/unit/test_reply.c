@@ -77,9 +77,13 @@ TEST(longest_noquorum_reply_fits)
 {
     const char *names[LIMIT_NODES];
     enum reason reasons[LIMIT_NODES];
+    enum reason longest = REASON_NONE;
+    for (unsigned i = 0; i < REASON_COUNT; i++)
+        if (strlen(reason_word(i)) > strlen(reason_word(longest)))
+            longest = i;
     for (unsigned i = 0; i < LIMIT_NODES; i++) {
         names[i] = "abcdefghijklmnopqrstuvwxyz012345";
-        reasons[i] = REASON_DISCONNECTED;
+        reasons[i] = longest;
     }
     struct reply reply = {.outcome = OUTCOME_NOQUORUM,
                           .quorum = 8,
@@ -88,7 +92,14 @@ TEST(longest_noquorum_reply_fits)
                           .node_reasons = reasons};
     size_t len = reply_format(&reply, "abcdefghijklmnopqrstuvwxyz012345", 32, buf);
     ck_assert_uint_lt(len, LIMIT_REPLY);
-    ck_assert_mem_eq(buf + len - 14, ":disconnected\n", 14);
+    ck_assert_int_eq(buf[len - 1], '\n');
+    ck_assert_mem_eq(buf + len - 1 - strlen(reason_word(longest)), reason_word(longest),
+                     strlen(reason_word(longest)));
+    ck_assert_uint_le(reply_format_resp(&reply, DIALECT_RESP3, buf), LIMIT_RESP_REPLY);
+    /* Such replies to all pending commands have room, after those of the last command taken. */
+    ck_assert_uint_le(LIMIT_CLIENT_OUTPUT / 2 + 4 * LIMIT_REPLY +
+                          LIMIT_CLIENT_REQUESTS * LIMIT_RESP_REPLY,
+                      LIMIT_RESP_OUTPUT);
 }
 
 /* --- RESP --- */

@@ -53,6 +53,7 @@ def main():
 
     assert a.execute_command("UNLOCK", "x", token) == "OK"
     assert a.execute_command("UNLOCK", "x", token) == "GONE"
+    assert a.client_info()["user"] == "app"
     ok("unlock")
 
     assert a.execute_command("LOCK", "x", "2s")[0] == "OK"
