@@ -18,6 +18,8 @@ class Address(NamedTuple):
 
 def parse_address(text: str) -> Address:
     """Raises ValueError if the text is no address."""
+    if not isinstance(text, str):
+        raise TypeError(_FORM)
     if text.startswith("unix:/"):
         path = text[len("unix:") :]
         path = "/" + path.lstrip("/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import socket
@@ -115,7 +116,10 @@ class _Driver:
 
     def connect(self, session: Session) -> None:
         assert self.loop is not None
-        self._opening[session] = self.loop.create_task(self._open(session))
+        opening = self.loop.create_task(self._open(session))
+        if not opening.done():  # as it can be with asyncio.eager_task_factory
+            self._opening[session] = opening
+            opening.add_done_callback(functools.partial(self._on_opened, session))
 
     def flush(self, session: Session) -> None:
         # Requests of one pass of the event loop go out with one write. A single one goes out at
@@ -148,6 +152,11 @@ class _Driver:
         _log.warning("%s", text)
 
     # --- connections ---
+
+    def _on_opened(self, session: Session, opening: asyncio.Task[None]) -> None:
+        # A program that ends can cancel all tasks of the loop, and asyncio.run() does.
+        if opening.cancelled() and self._opening.pop(session, None) is not None:
+            self.lost(session, "the task that connects was cancelled")
 
     async def _open(self, session: Session) -> None:
         try:
@@ -246,6 +255,8 @@ class _Driver:
             self._idle = self.loop.create_future()
             await asyncio.wait([self._idle], timeout=CLOSE_S)
         self.engine.end(now_ns())
+        for session in list(self.engine.sessions):  # their daemon does not answer
+            self.close(session)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -326,9 +337,11 @@ class AsyncRedlock:
         options = lock_options(resources, ttl, 0.0, fence, hold, linger, auto_extend, slots)
         lock = AsyncLock(self, options)
         try:
-            return await lock.acquire()
+            await lock.acquire()
         except NotAcquired:
             return None
+        lock._tried = True
+        return lock
 
     async def close(self) -> None:
         """Ends the connection. HOLDs are released; other locks stay until their TTL ends, but this
@@ -445,7 +458,8 @@ class AsyncLock(LockBase):
         return self._event
 
     async def __aenter__(self) -> AsyncLock:
-        await self.acquire()
+        if not self._take_tried():
+            await self.acquire()
         self._task = asyncio.current_task()
         self._cancelled = False
         if sys.version_info >= (3, 11):
@@ -485,6 +499,8 @@ class AsyncLock(LockBase):
         except RedlockError as failure:
             _log.info("unlock: %s", failure)  # the lock ends with its TTL
         if was_cancelled and not only_ours:
+            if isinstance(error, asyncio.CancelledError):
+                return  # it goes on, with its message
             raise asyncio.CancelledError
         if reason is not None and ended:
             raise self._lost_error(reason) from error

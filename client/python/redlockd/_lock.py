@@ -38,6 +38,7 @@ class LockBase:
         self._reason: Optional[str] = None  # why the lock is lost
         self._text = ""  # the same for people
         self._busy = False  # acquire() or unlock() is under way
+        self._tried = False  # acquired by try_lock(): the next with statement does not acquire it
         self._process = _fork.process_id()
 
     # --- state ---
@@ -158,8 +159,14 @@ class LockBase:
             return None
         return NotAcquired(f"acquired, but lost at once: {self._explain(reason)}")
 
+    def _take_tried(self) -> bool:
+        """For a with statement that begins: whether the lock is acquired already."""
+        tried, self._tried = self._tried, False
+        return tried and bool(self._leases)
+
     def _take_leases(self) -> List[Lease]:
         """For unlock(): from now on, the lock is not acquired."""
+        self._tried = False
         leases, self._leases = self._leases, []
         return leases
 

@@ -36,6 +36,8 @@ class Garbled(Exception):
 
 def check_resource(name: str, slots: Optional[int] = None) -> bytes:
     """The bytes of the name. Raises ValueError if the daemon would not accept it."""
+    if not isinstance(name, str):
+        raise TypeError(f"a resource name is a str: {name!r}")
     data = name.encode()
     longest = RESOURCE_MAX if slots is None else RESOURCE_MAX - 1 - len(str(slots))
     if not data:
@@ -54,6 +56,8 @@ def check_label(label: str) -> bytes:
 
 
 def check_secret(secret: str) -> bytes:
+    if not isinstance(secret, str):
+        raise TypeError("secret is a str")
     data = secret.encode()
     if _SECRET.fullmatch(data) is None:
         raise ValueError("the secret must have 1 to 256 bytes and no spaces")  # never show it

@@ -64,7 +64,7 @@ class Settings:
             raise ValueError("ca_file and ssl_context exclude each other")
         self.addresses = parse_addresses(addresses)
         self.secret = None if secret is None else check_secret(secret)
-        self.secret_file = secret_file
+        self.secret_file = None if secret_file is None else os.fspath(secret_file)
         self.label = None if name is None else check_label(name)
         self.timeout_ns = to_ns(timeout, "timeout")
         if self.timeout_ns == 0:
@@ -602,9 +602,11 @@ class Redlock:
         options = lock_options(resources, ttl, 0.0, fence, hold, linger, auto_extend, slots)
         lock = Lock(self, options)
         try:
-            return lock.acquire()
+            lock.acquire()
         except NotAcquired:
             return None
+        lock._tried = True
+        return lock
 
     def close(self) -> None:
         """Ends the connection. HOLDs are released; other locks stay until their TTL ends, but this
@@ -733,7 +735,7 @@ class Lock(LockBase):
         return event
 
     def __enter__(self) -> Lock:
-        return self.acquire()
+        return self if self._take_tried() else self.acquire()
 
     def __exit__(
         self,

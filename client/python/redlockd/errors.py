@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple
 
 
 _TTL_HINT = "; for work that takes longer, let the lock be extended (auto_extend)"
@@ -46,6 +46,10 @@ class Lost(RedlockError):
         super().__init__(f"the lock {resource} is lost: {reason if text is None else text}")
         self.resource = resource
         self.reason = reason
+        self._text = text
+
+    def __reduce__(self) -> Tuple[object, ...]:  # a pool of processes pickles errors
+        return type(self), (self.resource, self.reason, self._text)
 
 
 class Denied(RedlockError):
@@ -74,3 +78,7 @@ class Rejected(RedlockError, ValueError):
         hint = _TTL_HINT if code == "ttl-range" else ""
         super().__init__(f"redlockd rejected the request: {message} ({code}){hint}")
         self.code = code
+        self._message = message
+
+    def __reduce__(self) -> Tuple[object, ...]:
+        return type(self), (self.code, self._message)

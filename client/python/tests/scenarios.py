@@ -143,6 +143,21 @@ class Acquiring:
         self.assertTrue(other.held)
         await other.unlock()
 
+    async def test_with_after_try_lock(self):
+        """The statement takes the acquired lock, once."""
+        name, client = new_name("try"), self.client()
+        lock = await client.try_lock(name, ttl=20)
+        async with lock.entered():
+            self.assertTrue(lock.held)
+            with self.assertRaises(RuntimeError):
+                async with lock.entered():
+                    pass
+            self.assertEqual(self.cluster.status(name), "held")
+        self.assertEqual(self.cluster.status(name), "free")
+        async with lock.entered():
+            self.assertTrue(lock.held)  # acquired again
+        self.assertEqual(self.cluster.status(name), "free")
+
     async def test_wait(self):
         name, client = new_name("wait"), self.client()
         lock = await client.lock(name, ttl=30).acquire()
@@ -251,6 +266,8 @@ class Acquiring:
 
     async def test_wrong_arguments(self):
         client = self.client("tcp://127.0.0.1:1")
+        with self.assertRaisesRegex(TypeError, "a resource name is a str"):
+            client.lock(b"a", ttl=1)
         with self.assertRaisesRegex(ValueError, "must not be empty"):
             client.lock("", ttl=1)
         for name in ("a b", "a\n", "a\x7f", "x" * 257, "ä" * 129):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import itertools
 import json
 import os
@@ -188,6 +189,15 @@ class SyncLock:
     async def extend(self, *args):
         return await self.client.run(self.lock.extend, *args)
 
+    @contextlib.asynccontextmanager
+    async def entered(self):
+        """The statement `with lock`."""
+        await self.client.run(self.lock.__enter__)
+        try:
+            yield
+        finally:
+            await self.client.run(self.lock.__exit__, None, None, None)
+
     async def wait_lost(self):
         assert await self.client.run(self.lock.lost.wait, DEADLINE_S), "not lost"
 
@@ -219,6 +229,9 @@ class AsyncLock:
     async def acquire(self):
         await self.lock.acquire()
         return self
+
+    def entered(self):
+        return self.lock
 
     async def wait_lost(self):
         await within(self.lock.lost.wait())

@@ -95,9 +95,11 @@ class Async(
 
             task = asyncio.create_task(work())
             await within(entered.wait())
-            task.cancel()
-            with self.assertRaises(asyncio.CancelledError):
-                await within(task)
+            task.cancel("a reason")
+            with self.assertRaises(asyncio.CancelledError) as caught:
+                await task
+            if sys.version_info >= (3, 11):  # before, a task drops it
+                self.assertEqual(caught.exception.args, ("a reason",))
             await until("free", lambda: self.cluster.status(name) == "free")
 
     async def test_cancelled_with_the_grant_in_hand(self):
@@ -135,6 +137,43 @@ class Async(
             with self.assertRaises(Unavailable):  # another client does not hold it
                 await within(lock.acquire())
         await until("free", lambda: self.cluster.status(name) == "free")
+
+    async def test_a_cancelled_connection_is_made_again(self):
+        """A program that ends cancels all tasks, also the one that connects."""
+        client, name = AsyncRedlock(self.cluster.address()), new_name("connecting")
+        acquiring = asyncio.create_task(client.lock(name, ttl=30, wait=50).acquire())
+        await asyncio.sleep(0)
+        (connecting,) = client._driver._opening.values()
+        connecting.cancel()
+        lock = await within(acquiring)
+        self.assertTrue(lock.held)
+        self.assertEqual(client._driver._opening, {})
+        await client.close()
+
+    @unittest.skipIf(sys.version_info < (3, 12), "has no eager tasks")
+    async def test_eager_tasks(self):
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        try:
+            addresses = ["unix:/nonexistent/socket", self.cluster.address()]
+            async with AsyncRedlock(addresses) as client:
+                async with client.lock(new_name("eager"), ttl=30):
+                    self.assertEqual(client._driver._opening, {})
+        finally:
+            asyncio.get_running_loop().set_task_factory(None)
+
+    async def test_close_does_not_leave_a_connection_to_a_silent_daemon(self):
+        client = AsyncRedlock(self.cluster.address())
+        lock = await client.lock(new_name("silent"), ttl=30).acquire()
+        self.cluster.command("pause-daemon 0")
+        try:
+            unlocking = asyncio.create_task(lock.unlock())
+            await asyncio.sleep(0)
+            await client.close()
+            with self.assertRaises(Unavailable):
+                await unlocking
+            self.assertEqual((client._driver.connections, client._driver._sockets), ({}, {}))
+        finally:
+            self.cluster.command("continue-daemon 0")
 
     async def test_closed_coroutine(self):
         """The caller drops the coroutine instead of cancelling a task."""

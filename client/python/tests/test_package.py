@@ -2,6 +2,7 @@
 
 import glob
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -50,6 +51,17 @@ class Package(unittest.TestCase):
             for key, value in vars(thing).items():
                 if not key.startswith("_") and (callable(value) or isinstance(value, property)):
                     self.assertTrue(value.__doc__, f"{name}.{key}")
+
+    def test_errors_can_be_pickled(self):
+        for error in (
+            redlockd.NotAcquired("held", 1.5), redlockd.NoQuorum("2/5", {"a": "refused"}),
+            redlockd.Lost("a", "gone"), redlockd.Lost("a", "unextended", "no daemon answers"),
+            redlockd.Denied("no"), redlockd.Unavailable("full", "waiters"),
+            redlockd.Rejected("ttl-range", "the TTL is too long"),
+        ):  # fmt: skip
+            copy = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(copy), str(copy)), (type(error), str(error)))
+            self.assertEqual(vars(copy), vars(error))
 
     def test_mypy_accepts_the_types(self):
         if shutil.which("mypy") is None:
