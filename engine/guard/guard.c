@@ -190,8 +190,9 @@ enum reason guard_refuses_vote(const struct guard *guard, unsigned index, int64_
     if (now_ns <= node->identity.quarantine_until_ns)
         return node->identity.adopted.why;
     enum reason leased = name_lease_refuses(&node->lease, now_ns);
-    /* The lease of a server that was lost expires shortly before the quarantine of the new one
-     * ends. The next heartbeat shows whether a conflict is left. */
+    /* The lease of a server that was lost usually expires shortly before the quarantine of the new
+     * one ends, and the next heartbeat shows whether a conflict is left. It can last for fresh_ns
+     * more: as long as it lists another daemon, which may have ended (heartbeat.lua). */
     if (leased == REASON_REPOINTED && !is_conflict_confirmed(guard, node))
         return REASON_UNCHECKED;
     if (leased != REASON_NONE)

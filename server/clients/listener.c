@@ -227,20 +227,23 @@ const struct config_address *listener_rival(const struct clients *clients,
 
 /* Remove the file if it is a socket on which no process listens: a killed daemon has left it
  * behind. A socket on which a process listens is in use, and a file of another type does not belong
- * to redlockd. */
+ * to redlockd. Otherwise errno says why not. */
 static bool remove_stale(const struct sockaddr_un *where)
 {
     struct stat found;
-    if (lstat(where->sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
-        return false;
-    /* Non-blocking, because connect() to a listener with a full queue would block. */
-    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (probe < 0)
-        return false;
-    bool stale = connect(probe, (const struct sockaddr *)where, sizeof(*where)) != 0 &&
-                 errno == ECONNREFUSED;
-    close(probe);
-    return stale && unlink(where->sun_path) == 0;
+    int why = EADDRINUSE;
+    if (lstat(where->sun_path, &found) == 0 && S_ISSOCK(found.st_mode)) {
+        /* Non-blocking, because connect() to a listener with a full queue would block. */
+        int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (probe >= 0 && connect(probe, (const struct sockaddr *)where, sizeof(*where)) != 0)
+            why = errno;
+        if (probe >= 0)
+            close(probe);
+    }
+    if (why == ECONNREFUSED)
+        return unlink(where->sun_path) == 0;
+    errno = why == EACCES ? EACCES : EADDRINUSE;
+    return false;
 }
 
 /* Whether this daemon created the file of a unix socket. */
@@ -260,7 +263,8 @@ static int fail_to_bind(const struct listener *listener, int fd, struct error *e
 {
     const struct config_address *address = &listener->config->address;
     if (errno != EADDRINUSE)
-        return fail(error, fd, "cannot create the socket file", address->url);
+        return fail(error, fd, "cannot create the socket file, or replace one that was left there",
+                    address->url);
     const struct config_address *other = listener_rival(listener->clients, address);
     errno = EADDRINUSE;
     if (other == NULL)
@@ -284,12 +288,8 @@ static int bind_unix(struct listener *listener, struct error *error)
     /* With this umask, no client can connect before mode and group are set. */
     mode_t saved = umask(0777);
     int failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
-    if (failed != 0 && errno == EADDRINUSE) {
-        if (remove_stale(&where))
-            failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
-        else
-            errno = EADDRINUSE;
-    }
+    if (failed != 0 && errno == EADDRINUSE && remove_stale(&where))
+        failed = bind(fd, (struct sockaddr *)&where, sizeof(where));
     umask(saved);
     if (failed != 0)
         return fail_to_bind(listener, fd, error);

@@ -1,7 +1,9 @@
 #include "server/clients/listener.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config/url.h"
 #include "server/clients/clients.h"
@@ -146,6 +148,21 @@ static struct listener *recreate(struct clients *clients, const struct config_li
     return listener;
 }
 
+/* Only systemd can create its socket file again. */
+static void check_inherited(struct clients *clients, const struct listener *listener)
+{
+    const struct config_address *address = &listener->config->address;
+    struct stat file;
+    if (!listener->from_systemd || address->kind != ADDRESS_UNIX ||
+        lstat(address->path, &file) == 0)
+        return;
+    log_event(clients->log, CONFIG_LOG_WARNING, "listener_unreachable",
+              LOG_FIELDS(log_text("address", address->url),
+                         log_text("why", "systemd owns this socket, and its file was removed; "
+                                         "restart redlockd.socket and redlockd.service"),
+                         log_text("error", strerror(errno))));
+}
+
 /* Add one listener to the change: an existing one with reloaded certificates, or a new one. */
 static bool prepare_one(struct clients *clients, const struct config_listen *config,
                         struct listeners_change *change, struct error *error)
@@ -155,6 +172,8 @@ static bool prepare_one(struct clients *clients, const struct config_listen *con
     struct tls *tls = &change->tls[change->count];
     if (existing != NULL && config->address.tls && !tls_init_listen(tls, &config->tls, error))
         return false;
+    if (existing != NULL)
+        check_inherited(clients, existing);
     if (existing == NULL)
         opened = open_new(clients, config, error);
     else if (!listener_is_reachable(existing))

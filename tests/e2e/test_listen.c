@@ -12,6 +12,7 @@
 
 #include "protocol/limits.h"
 #include "tests/e2e/port.h"
+#include "tests/e2e/process.h"
 #include "tests/e2e/stage.h"
 #include "tests/runner.h"
 
@@ -109,6 +110,34 @@ TEST(stale_unix_socket_is_replaced)
     daemon_wait_up(&stage.daemon, 3);
     daemon_connect(&stage.daemon, &stage.client);
     stage_close(&stage);
+}
+
+/* Left by a daemon of another user, for example one that root ran by hand. */
+TEST(a_stale_unix_socket_of_another_user_is_not_called_in_use)
+{
+    enum { NOBODY = 65534 };
+    struct stage stage;
+    char above[SANDBOX_FILE];
+    /* The check for leaks does not work in a process whose effective user is not its real one. */
+    if (process_is_sanitized && geteuid() == 0)
+        return;
+    stage_open_masters(&stage, __func__, &three);
+    daemon_prepare(&stage.daemon, &stage.sandbox, stage.masters, 3, &three.daemon);
+    leave_socket(stage.daemon.socket);
+    ck_assert_int_eq(chmod(stage.daemon.socket, 0), 0);
+    if (geteuid() == 0) {
+        snprintf(above, sizeof(above), "%s/..", stage.sandbox.dir);
+        ck_assert_int_eq(chmod(above, 0711), 0);
+        ck_assert_int_eq(chown(stage.sandbox.dir, NOBODY, (gid_t)-1), 0);
+        ck_assert_int_eq(chown(stage.daemon.config, NOBODY, (gid_t)-1), 0);
+        ck_assert_int_eq(seteuid(NOBODY), 0);
+    }
+    ck_assert_int_ne(daemon_refuses(&stage.daemon), 0);
+    ck_assert_int_eq(seteuid(getuid()), 0);
+    daemon_wait_log(&stage.daemon, "listen_failed", "left there: Permission denied");
+    ck_assert(sandbox_exists(stage.daemon.socket));
+    unlink(stage.daemon.socket);
+    stage_close_masters(&stage);
 }
 
 /* Another daemon has removed the file and created it again, so this daemon must not remove it. */

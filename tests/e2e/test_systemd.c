@@ -307,7 +307,11 @@ TEST(an_inherited_unix_socket_keeps_its_file)
     daemon_stop(&stage.daemon);
     ck_assert_int_eq(stat(stage.daemon.socket, &after), 0);
     ck_assert_uint_eq(after.st_ino, before.st_ino);
+    /* Without its file, a reload says what to do. */
+    start(&stage);
     unlink(stage.daemon.socket);
+    kill(stage.daemon.pid, SIGHUP);
+    daemon_wait_log(&stage.daemon, "warning listener_unreachable", "restart redlockd.socket and");
     close(sockets[0]);
     stage_close(&stage);
 }
