@@ -18,8 +18,9 @@ static void put_byte(struct text *text, char byte)
 void html_bytes(struct text *text, const char *bytes, size_t len, size_t most)
 {
     size_t shown = len < most ? len : most;
-    while (shown < len && shown > 0 && utf8_continues((unsigned char)bytes[shown]))
-        shown--;
+    /* Do not cut within a character of UTF-8, which has at most three bytes after the first. */
+    for (unsigned i = 0; i < 3 && shown > 0 && shown < len; i++)
+        shown -= utf8_continues((unsigned char)bytes[shown]);
     for (size_t taken = 0; taken < shown;) {
         char buf[256];
         struct text visible = {.buf = buf, .size = sizeof(buf)};

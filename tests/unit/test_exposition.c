@@ -113,6 +113,8 @@ TEST(long_names_are_truncated_in_html)
     /* The cut is in the middle of a character. */
     html_bytes(&text, "ab\xc3\xbc", 4, 3);
     ck_assert_str_eq(written(), "ab...");
+    html_bytes(&text, "\x80\x80\x80\x80\x80", 5, 4);
+    ck_assert_str_eq(written(), "\\x80...");
     memset(large, '\xff', sizeof(large));
     html_bytes(&text, large, sizeof(large), sizeof(large));
     ck_assert_uint_eq(strlen(written()), 4 * sizeof(large));
