@@ -74,8 +74,8 @@ static void write_requests(const struct status *status, struct text *text)
     for (unsigned error = REQUEST_LINE_TOO_LONG; error < REQUEST_ERRORS; error++)
         exposition_number(&metric, LABEL("code", request_error_word(error)),
                           status->request_errors[error]);
-    counter(text, "redlockd_requests_denied_total", "Requests answered with DENIED, except AUTH.",
-            status->denied);
+    counter(text, "redlockd_requests_denied_total",
+            "Requests answered with DENIED, except AUTH and HELLO.", status->denied);
     write_outcomes(status, text);
     metric = exposition_metric(text, "redlockd_limits_total", "counter",
                                "Requests answered LIMIT, except AUTH, by the word after LIMIT.");

@@ -96,6 +96,7 @@ class Async(
             task = asyncio.create_task(work())
             await within(entered.wait())
             task.cancel("a reason")
+            await within(asyncio.wait([task]))  # within() itself would drop the reason
             with self.assertRaises(asyncio.CancelledError) as caught:
                 await task
             if sys.version_info >= (3, 11):  # before, a task drops it
